@@ -1,0 +1,95 @@
+// The committer: turns changed directories into commits of a fleet repository, many changes a commit, and pushes them.
+// It writes one pack a batch from trees computed in memory; no worktree, no index, no force.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <kubeopera/core/async.hpp>
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/core/log.hpp>
+#include <kubeopera/core/metrics.hpp>
+#include <kubeopera/core/secret.hpp>
+#include <kubeopera/http/transport.hpp>
+
+namespace kubeopera::inline v1::gitops {
+
+/// Where a remote's objects are fetched from and pushed to. Thread safety: one call at a time.
+class remote {
+ public:
+  virtual ~remote() = default;
+  /// The branch's tip (40 hex), or nullopt when the branch does not exist. Errors: unavailable, unauthenticated, not_found.
+  virtual task<std::optional<std::string>> tip(const std::string& branch) = 0;
+  /// Brings commit `want` with all it needs into the object store; `have` is known already. Errors as above.
+  virtual task<void> fetch(const std::string& want, const std::vector<std::string>& have) = 0;
+  /// Sends pack and moves branch from `from` (empty: create) to `to`, only if it is still at `from`. Never forces.
+  /// Success is the server's word on the ref. Errors: conflict (moved meanwhile), permission_denied (refused, with the
+  /// server's words), unavailable or deadline_exceeded (unknown outcome: ask tip()).
+  virtual task<void> push(const std::string& branch, const std::string& from, const std::string& to, const std::string& pack) = 0;
+};
+
+/// The whole content of one directory, replacing what was there; an empty map removes the directory.
+struct change {
+  change() = default;
+  std::string directory;                       ///< DNS-1123 labels joined by '/'
+  std::map<std::string, std::string> files;    ///< file name ([a-z0-9][a-z0-9.-]*) to content
+  std::string subject;                         ///< one line
+  std::vector<std::pair<std::string, std::string>> trailers;  ///< e.g. {"Kubeopera-App", "…"}
+};
+
+struct receipt {
+  std::string commit;     ///< 40 hex; the tip that holds the change
+  bool changed = false;   ///< false: the tree already was so, no commit was made
+};
+
+struct committer_options {
+  committer_options() = default;
+  std::string branch = "main";
+  std::string author_name = "kubeopera";
+  std::string author_email = "kubeopera@localhost";
+  std::size_t max_batch = 500;
+  int max_attempts = 10;
+  duration push_timeout = std::chrono::seconds(30);
+};
+
+/// Thread-safe. Two verbs: run() once, submit() many times.
+class committer {
+ public:
+  virtual ~committer() = default;
+  /// Gathers, commits and pushes until cancelled. Everything submitted while a push is under way goes into the next batch.
+  virtual task<void> run() = 0;
+  /// Returns when the change is on the remote branch (or was already). Later changes of one directory win over earlier ones.
+  /// Errors: invalid_argument (path, name or trailer, with pointer), permission_denied (server refused), unavailable.
+  virtual task<receipt> submit(change c) = 0;
+  /// True when ancestor is descendant or one of its ancestors, as far as the local store knows (it fetches what it lacks).
+  virtual task<bool> is_ancestor(const std::string& ancestor, const std::string& descendant) = 0;
+  /// The branch's tip as last seen.
+  virtual std::string tip() const = 0;
+};
+
+/// A bare repository on disk that holds the objects of the fleet repository.
+class object_store;
+std::shared_ptr<object_store> open_store(const std::string& directory);
+
+/// Smart HTTP (protocol v0/v2 as the server offers) over a transport. base_path is the repository's URL path.
+std::unique_ptr<remote> make_http_remote(std::shared_ptr<http::transport> transport, std::string base_path,
+                                         std::shared_ptr<object_store> store, std::string username = {}, secret password = secret());
+/// A repository in a directory of this machine, through git's own receive-pack and upload-pack rules (ref lock, compare-and-swap).
+std::unique_ptr<remote> make_file_remote(std::string directory, std::shared_ptr<object_store> store);
+/// SSH through the ssh program and a pinned known_hosts file.
+struct ssh_options {
+  ssh_options() = default;
+  std::string host, user, path, identity_file, known_hosts_file;
+  int port = 22;
+};
+std::unique_ptr<remote> make_ssh_remote(asio::any_io_executor executor, ssh_options options, std::shared_ptr<object_store> store);
+
+std::shared_ptr<committer> make_committer(asio::any_io_executor executor, std::shared_ptr<object_store> store,
+                                          std::unique_ptr<remote> origin, committer_options options,
+                                          clock& clk = clock::real(), logger& log = logger::none(), metrics* m = nullptr);
+
+}  // namespace kubeopera::inline v1::gitops

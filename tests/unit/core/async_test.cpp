@@ -1,0 +1,77 @@
+// Deadlines, notifications and cancellation.
+#include <kubeopera/core/async.hpp>
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <thread>
+
+using namespace kubeopera;
+using namespace std::chrono_literals;
+
+namespace {
+
+asio::awaitable<void> deadline_case(bool& ok) {
+  auto slow = sleep_for(10s);
+  auto r = co_await with_deadline<void>(5ms, std::move(slow));
+  ok = !r && r.error().code() == errc::deadline_exceeded;
+  auto fast = sleep_for(1ms);
+  auto q = co_await with_deadline<void>(10s, std::move(fast));
+  ok = ok && q.has_value();
+}
+
+asio::awaitable<void> count_up(notifier& n, std::atomic<int>& value, int to, int& seen) {
+  while (true) {
+    auto t = n.ticket();
+    seen = value.load();
+    if (seen >= to) break;
+    auto r = co_await n.wait(t);
+    if (!r) break;
+  }
+}
+
+asio::awaitable<void> wait_for_ever(notifier& n, errc& out) {
+  auto r = co_await n.wait(n.ticket());
+  if (!r) out = r.error().code();
+}
+
+}  // namespace
+
+TEST(async, deadline_cancels_and_reports) {
+  asio::io_context io;
+  bool ok = false;
+  spawn(io.get_executor(), deadline_case(ok));
+  io.run();
+  EXPECT_TRUE(ok);
+}
+
+TEST(async, notifier_loses_no_wake_up_across_threads) {
+  asio::io_context io;
+  notifier n;
+  std::atomic<int> value{0};
+  int seen = 0;
+  spawn(io.get_executor(), count_up(n, value, 5000, seen));
+  std::thread producer([&] {
+    for (int i = 0; i < 5000; ++i) {
+      ++value;
+      n.notify();
+    }
+  });
+  std::thread second([&] { io.run(); });
+  io.run();
+  second.join();
+  producer.join();
+  EXPECT_EQ(seen, 5000);
+}
+
+TEST(async, stopping_a_background_task_gives_cancelled) {
+  asio::io_context io;
+  notifier n;
+  errc code = errc::internal;
+  auto b = background::start(io.get_executor(), wait_for_ever(n, code));
+  asio::post(io, [&] { b.stop(); });
+  io.run();
+  EXPECT_TRUE(b.finished());
+  EXPECT_EQ(code, errc::cancelled);
+}
