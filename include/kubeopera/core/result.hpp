@@ -9,7 +9,7 @@
 namespace kubeopera::inline v1 {
 
 template <class T>
-using result = boost::system::result<T, error>;
+using result = boost::system::result<T, error>;  // note: error() returns a copy; name it before you iterate over its parts
 
 /// What result<T>::value() throws when it holds an error: a broken promise of the caller.
 class bad_result : public std::runtime_error {

@@ -14,6 +14,7 @@
 #include <kubeopera/core/log.hpp>
 #include <kubeopera/core/metrics.hpp>
 #include <kubeopera/core/secret.hpp>
+#include <kubeopera/gitops/store.hpp>
 #include <kubeopera/http/transport.hpp>
 
 namespace kubeopera::inline v1::gitops {
@@ -70,10 +71,6 @@ class committer {
   /// The branch's tip as last seen.
   virtual std::string tip() const = 0;
 };
-
-/// A bare repository on disk that holds the objects of the fleet repository.
-class object_store;
-std::shared_ptr<object_store> open_store(const std::string& directory);
 
 /// Smart HTTP (protocol v0/v2 as the server offers) over a transport. base_path is the repository's URL path.
 std::unique_ptr<remote> make_http_remote(std::shared_ptr<http::transport> transport, std::string base_path,
