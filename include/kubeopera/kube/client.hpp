@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <kubeopera/core/async.hpp>
+#include <kubeopera/core/clock.hpp>
 #include <kubeopera/http/transport.hpp>
 #include <kubeopera/kube/object.hpp>
 
@@ -110,8 +111,12 @@ struct client_options {
   client_options() = default;
   std::string bearer_token;
   std::string user_agent = "kubeopera";
-  duration request_timeout = std::chrono::seconds(30);
-  int max_retries = 4;
+  duration request_timeout = std::chrono::seconds(30);  ///< of one attempt, up to the response's head for streams
+  int max_retries = 4;                                  ///< of one call
+  int retry_budget = 20;                ///< retries that all calls of this client share; one comes back each second
+  std::size_t max_response = 64u << 20;  ///< bytes of an object or of a page that are read
+  clock* time = nullptr;                ///< null means clock::real(); must outlive the client
+  std::function<std::uint64_t()> random;  ///< jitter; empty means random_u64()
 };
 
 std::shared_ptr<client> make_client(std::shared_ptr<http::transport> transport, client_options options = client_options());
