@@ -1,6 +1,8 @@
 // HTTP messages as the SDK sees them: no Beast type leaks out of this module.
 #pragma once
 
+#include <kubeopera/core/async.hpp>
+
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -8,8 +10,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <kubeopera/core/async.hpp>
 
 namespace kubeopera::inline v1::http {
 

@@ -1,9 +1,9 @@
 // Something that answers requests: a pooled client, or a router called directly in the same process.
 #pragma once
 
-#include <functional>
-
 #include <kubeopera/http/message.hpp>
+
+#include <functional>
 
 namespace kubeopera::inline v1::http {
 
