@@ -32,6 +32,10 @@
 #define KUBEOPERA_DESCRIBE(type, members)                                                       \
   BOOST_DESCRIBE_STRUCT(type, (), members)                                                      \
   [[maybe_unused]] inline const char* kubeopera_type_name(const type*) noexcept { return #type; }
+/// The same for a struct that adds members to described bases: KUBEOPERA_DESCRIBE_DERIVED(b, (a), (more)).
+#define KUBEOPERA_DESCRIBE_DERIVED(type, bases, members)                                        \
+  BOOST_DESCRIBE_STRUCT(type, bases, members)                                                   \
+  [[maybe_unused]] inline const char* kubeopera_type_name(const type*) noexcept { return #type; }
 /// Describes an enum; its values are written as their names.
 #define KUBEOPERA_DESCRIBE_ENUM(type, ...) BOOST_DESCRIBE_ENUM(type, __VA_ARGS__)
 
@@ -295,7 +299,7 @@ struct codec<T, std::enable_if_t<std::is_enum_v<T> && boost::describe::has_descr
 
 template <class T>
 struct codec<T, std::enable_if_t<boost::describe::has_describe_members<T>::value>> {
-  using members_of = boost::describe::describe_members<T, boost::describe::mod_any_access>;
+  using members_of = boost::describe::describe_members<T, boost::describe::mod_any_access | boost::describe::mod_inherited>;
   static constexpr std::size_t count = boost::mp11::mp_size<members_of>::value;
 
   static const detail::member* members() {

@@ -1,0 +1,12 @@
+# Writes a .cpp with every NNN_name.sql of FILES as postgres::migration rows: std::vector<postgres::migration> <NAME>_migrations().
+set(text "// Made from the .sql files; do not edit.\n#include <kubeopera/postgres/pool.hpp>\nnamespace kubeopera::inline v1 {\nstd::vector<postgres::migration> ${NAME}_migrations() {\n  return {\n")
+list(SORT FILES)
+foreach(file IN LISTS FILES)
+  get_filename_component(stem ${file} NAME_WE)
+  string(REGEX MATCH "^[0-9]+" number ${stem})
+  math(EXPR number "${number}")
+  file(READ ${file} sql)
+  string(APPEND text "    {${number}, \"${stem}\", R\"~~sql~~(${sql})~~sql~~\"},\n")
+endforeach()
+string(APPEND text "  };\n}\n}  // namespace kubeopera::inline v1\n")
+file(WRITE ${OUT} "${text}")

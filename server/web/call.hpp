@@ -1,0 +1,36 @@
+// What a handler gets beside its typed query and body: path, identity, headers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <kubeopera/core/result.hpp>
+#include <kubeopera/http/message.hpp>
+
+#include "server/web/identity.hpp"
+
+namespace kubeopera::inline v1::web {
+
+/// One request on its way through a handler. Lives until the handler's coroutine ends.
+struct call {
+  http::request request;
+  std::string request_id;
+  identity who;
+  /// Path parameters by name, decoded.
+  std::vector<std::pair<std::string, std::string>> path;
+  std::vector<std::pair<std::string, std::string>> query;
+
+  const std::string& param(std::string_view name) const;
+  /// The ETag of If-Match without quotes; nullopt when absent.
+  std::optional<std::string> if_match() const;
+  /// The tenant that this request acts for. Errors: failed_precondition for an administrator who named none.
+  result<std::string> acting_tenant() const;
+  /// The tenant whose things are visible; nullopt for administrators: all.
+  std::optional<std::string> visible_tenant() const;
+};
+
+}  // namespace kubeopera::inline v1::web

@@ -1,0 +1,338 @@
+// Matching, authentication, access, idempotency, metrics and error mapping, in this order.
+#include "server/web/router.hpp"
+
+#include <kubeopera/core/id.hpp>
+#include <kubeopera/crypto/hash.hpp>
+#include <kubeopera/http/url.hpp>
+#include <kubeopera/json/read.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+
+#include "server/web/problem.hpp"
+
+namespace kubeopera::inline v1::web {
+
+// ---- call ----------------------------------------------------------------------------------------------------------
+
+const std::string& call::param(std::string_view name) const {
+  for (const auto& [k, v] : path)
+    if (k == name) return v;
+  throw std::logic_error("route has no path parameter " + std::string(name));
+}
+
+std::optional<std::string> call::if_match() const {
+  auto h = request.headers.get("If-Match");
+  if (!h || *h == "*") return std::nullopt;
+  auto v = *h;
+  if (v.size() >= 2 && v.front() == '"' && v.back() == '"') v = v.substr(1, v.size() - 2);
+  return std::string(v);
+}
+
+result<std::string> call::acting_tenant() const {
+  if (!who.platform_admin) return *who.tenant;
+  std::optional<std::string> acting;
+  for (const auto& [k, v] : query)
+    if (k == "acting_tenant") acting = v;
+  if (acting && !acting->empty()) return *acting;
+  if (who.tenant) return *who.tenant;
+  return error(errc::invalid_argument, "TenantRequired", "a platform administrator names the tenant with acting_tenant")
+      .with_violation("?acting_tenant", "is required");
+}
+
+std::optional<std::string> call::visible_tenant() const {
+  if (!who.platform_admin) return who.tenant;
+  for (const auto& [k, v] : query)
+    if (k == "acting_tenant" && !v.empty()) return v;
+  return std::nullopt;
+}
+
+// ---- what the typed part of a route uses ----------------------------------------------------------------------------
+
+namespace detail {
+
+result<json::object> query_object(const call& c, const json::object& schema) {
+  const auto& properties = schema.at("properties").as_object();
+  json::object out;
+  std::vector<violation> bad;
+  for (const auto& [name, text] : c.query) {
+    if (name == "acting_tenant") continue;
+    auto* p = properties.if_contains(name);
+    if (!p) {
+      bad.push_back({"?" + name, "unknown query parameter"});
+      continue;
+    }
+    if (out.contains(name)) {
+      bad.push_back({"?" + name, "is there twice"});
+      continue;
+    }
+    auto type = json::get_string(p->as_object(), {"type"});
+    if (type == "integer") {
+      std::int64_t i = 0;
+      auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), i);
+      if (ec != std::errc() || end != text.data() + text.size()) bad.push_back({"?" + name, "must be an integer"});
+      else out[name] = i;
+    } else if (type == "boolean") {
+      if (text == "true" || text == "1") out[name] = true;
+      else if (text == "false" || text == "0") out[name] = false;
+      else bad.push_back({"?" + name, "must be true or false"});
+    } else {
+      out[name] = text;
+    }
+  }
+  if (!bad.empty()) return error(errc::invalid_argument, "InvalidQuery", "the query string is not valid").with_violations(std::move(bad));
+  return out;
+}
+
+result<json::value> body_value(const call& c) {
+  auto type = c.request.headers.get("Content-Type").value_or("");
+  auto bare = type.substr(0, type.find(';'));
+  while (!bare.empty() && bare.back() == ' ') bare.remove_suffix(1);
+  if (bare != "application/json" && bare != "application/merge-patch+json")
+    return error(errc::invalid_argument, "UnsupportedMediaType", "send application/json");
+  return json::read(c.request.body);
+}
+
+std::string operation_name(std::string_view pretty) {
+  // "... [F = &kubeopera::v1::api::service::list_apps]"
+  auto at = pretty.rfind("::");
+  auto name = pretty.substr(at == std::string_view::npos ? 0 : at + 2);
+  return std::string(name.substr(0, name.find_first_of("];> (")));
+}
+
+http::response json_response(int status, const json::value& v, const std::string& etag) {
+  http::response r(status, "application/json", json::write(v));
+  r.headers.set("Cache-Control", "no-store");
+  if (!etag.empty()) r.headers.set("ETag", "\"" + etag + "\"");
+  return r;
+}
+
+}  // namespace detail
+
+// ---- matching -------------------------------------------------------------------------------------------------------
+
+struct router::node {
+  std::map<std::string, std::unique_ptr<node>, std::less<>> fixed;
+  std::unique_ptr<node> any;
+  std::string any_name;
+  std::map<std::string, std::size_t, std::less<>> by_method;  // index into rows_
+};
+
+struct router::match {
+  const route* row = nullptr;
+  bool path_exists = false;
+  std::string allow;
+};
+
+router::router(router_options options) : options_(std::move(options)), root_(std::make_unique<node>()) {}
+router::~router() = default;
+
+void router::add(std::vector<route> rows) {
+  for (auto& r : rows) {
+    node* at = root_.get();
+    std::string_view rest = r.path;
+    while (!rest.empty()) {
+      rest.remove_prefix(1);
+      auto step = rest.substr(0, rest.find('/'));
+      rest.remove_prefix(step.size());
+      if (step.starts_with('{')) {
+        if (!at->any) at->any = std::make_unique<node>();
+        at->any_name = step.substr(1, step.size() - 2);
+        at = at->any.get();
+      } else {
+        auto& next = at->fixed[std::string(step)];
+        if (!next) next = std::make_unique<node>();
+        at = next.get();
+      }
+    }
+    if (!at->by_method.emplace(r.method, rows_.size()).second) throw std::logic_error("two routes: " + r.method + " " + r.path);
+    rows_.push_back(std::move(r));
+  }
+}
+
+router::match router::find(const std::vector<std::string>& segments, std::string_view method, call& c) const {
+  const node* at = root_.get();
+  for (const auto& s : segments) {
+    if (auto it = at->fixed.find(s); it != at->fixed.end()) {
+      at = it->second.get();
+    } else if (at->any && !s.empty()) {
+      c.path.emplace_back(at->any_name, s);
+      at = at->any.get();
+    } else {
+      return {};
+    }
+  }
+  match m;
+  for (const auto& [name, index] : at->by_method) {
+    m.path_exists = true;
+    m.allow += (m.allow.empty() ? "" : ", ") + name;
+    if (name == method || (method == "HEAD" && name == "GET")) m.row = &rows_[index];
+  }
+  return m;
+}
+
+// ---- the pipeline ---------------------------------------------------------------------------------------------------
+
+namespace {
+
+error no_such_path() { return {errc::not_found, "NotFound", "no such path"}; }
+
+bool sane_request_id(std::string_view id) {
+  if (id.empty() || id.size() > 64) return false;
+  return std::all_of(id.begin(), id.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; });
+}
+
+result<std::string_view> bearer(const http::fields& headers) {
+  error none(errc::unauthenticated, "TokenMissing", "an access token is required: Authorization: Bearer <token>");
+  auto n = headers.count("Authorization");
+  if (n == 0) return none;
+  if (n > 1) return error(errc::unauthenticated, "TokenMalformed", "more than one Authorization header");
+  auto h = *headers.get("Authorization");
+  if (!h.starts_with("Bearer ")) return error(errc::unauthenticated, "TokenMalformed", "the Authorization header is not \"Bearer <token>\"");
+  return h.substr(7);
+}
+
+}  // namespace
+
+result<void> router::admit(const route& r, call& c) const {
+  if (r.access.what() == access::kind::open) return {};
+  KUBEOPERA_TRY(auto token, bearer(c.request.headers));
+  KUBEOPERA_TRY(c.who, options_.authenticate(token));
+  if (!c.who.platform_admin && (!c.who.tenant || c.who.tenant->empty()))
+    return error(errc::permission_denied, "TenantMissing", "this account belongs to no tenant");
+  if (c.who.platform_admin) {
+    auto n = std::count_if(c.query.begin(), c.query.end(), [](const auto& q) { return q.first == "acting_tenant"; });
+    if (n > 1) return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is there twice").with_violation("?acting_tenant", "is there twice");
+    for (const auto& [k, v] : c.query)
+      if (k == "acting_tenant" && v.empty())
+        return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is empty").with_violation("?acting_tenant", "is empty");
+  }
+  if (r.access.what() == access::kind::platform_admin && !c.who.platform_admin)
+    return error(errc::permission_denied, "NotAllowed", "only platform administrators may do this");
+  if (r.access.what() == access::kind::permission && !c.who.may(r.access.permission()))
+    return error(errc::permission_denied, "NotAllowed", "the permission " + r.access.permission() + " is missing");
+  return {};
+}
+
+task<http::response> router::run_idempotent(const route& r, call& c, const std::string& key) {
+  if (key.empty() || key.size() > 200)
+    co_return error(errc::invalid_argument, "InvalidIdempotencyKey", "Idempotency-Key must have 1 to 200 characters");
+  auto fingerprint = crypto::sha256_hex(r.method + " " + c.request.target + "\n" + c.request.body);
+  KUBEOPERA_CO_TRY(auto saved, co_await options_.idempotency->begin(c, key, fingerprint));
+  if (saved) {
+    http::response again(saved->status, saved->status >= 400 ? "application/problem+json" : "application/json", saved->body);
+    if (!saved->location.empty()) again.headers.set("Location", saved->location);
+    if (!saved->etag.empty()) again.headers.set("ETag", saved->etag);
+    again.headers.set("Idempotency-Replayed", "true");
+    co_return std::move(again);
+  }
+  auto reply = co_await r.run(c);
+  bool keep = reply ? reply->status < 500 : !reply.error().transient() && status_of(reply.error().code()) < 500;
+  if (!keep || (reply && reply->stream)) {
+    KUBEOPERA_CO_CHECK(co_await options_.idempotency->abandon(c, key));
+    co_return std::move(reply);
+  }
+  if (!reply) reply = problem_response(reply.error(), c.request_id);
+  saved_reply record;
+  record.status = reply->status;
+  record.body = reply->body;
+  record.location = reply->headers.get("Location").value_or("");
+  record.etag = reply->headers.get("ETag").value_or("");
+  KUBEOPERA_CO_CHECK(co_await options_.idempotency->finish(c, key, record));
+  co_return std::move(reply);
+}
+
+task<http::response> router::run_route(const route& r, call& c) {
+  KUBEOPERA_CO_CHECK(admit(r, c));
+  auto key = c.request.headers.get("Idempotency-Key");
+  if (r.method == "POST" && key && options_.idempotency) {
+    std::string owned(*key);
+    co_return co_await run_idempotent(r, c, owned);
+  }
+  co_return co_await r.run(c);
+}
+
+task<http::response> router::readiness() {
+  json::array checks;
+  bool all = true;
+  for (const auto& check : options_.ready) {
+    auto probe = check.probe();
+    auto r = co_await with_deadline<void>(std::chrono::seconds(2), std::move(probe));
+    json::object one{{"name", check.name}, {"ok", r.has_value()}};
+    if (!r) one["message"] = r.error().message();
+    all = all && r.has_value();
+    checks.push_back(std::move(one));
+  }
+  json::object o{{"status", all ? "ready" : "not ready"}, {"checks", std::move(checks)}};
+  co_return http::response(all ? 200 : 503, "application/json", json::write(o));
+}
+
+std::optional<http::response> router::builtin(const call& c, const std::string& path) {
+  if (c.request.method != "GET" && c.request.method != "HEAD") return std::nullopt;
+  if (path == "healthz") return http::response(200, "text/plain; charset=utf-8", "ok\n");
+  if (path == "metrics" && options_.stats) return http::response(200, "text/plain; version=0.0.4; charset=utf-8", options_.stats->expose());
+  if (path == "openapi.json") return http::response(200, "application/json", json::write(openapi()));
+  if (path == "docs") {
+    http::response page(200, "text/html; charset=utf-8", docs_page(options_.title));
+    page.headers.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
+    return page;
+  }
+  return std::nullopt;
+}
+
+task<http::response> router::dispatch(call& c) {
+  KUBEOPERA_CO_TRY(auto target, http::parse_target(c.request.target));
+  c.query = std::move(target.query);
+  if (target.segments.size() == 1) {
+    if (target.segments[0] == "readyz" && c.request.method == "GET") co_return co_await readiness();
+    if (auto r = builtin(c, target.segments[0])) co_return std::move(*r);
+  }
+  auto m = find(target.segments, c.request.method, c);
+  if (!m.path_exists) co_return no_such_path();
+  if (!m.row) {
+    auto r = problem_response(error(errc::invalid_argument, "MethodNotAllowed", "this path takes " + m.allow), c.request_id);
+    r.headers.set("Allow", m.allow);
+    co_return std::move(r);
+  }
+  auto started = options_.clk->steady();
+  auto reply = co_await run_route(*m.row, c);
+  if (options_.stats) {
+    auto seconds = std::chrono::duration<double>(options_.clk->steady() - started).count();
+    auto code = std::to_string(reply ? reply->status : status_of(reply.error().code()));
+    options_.stats->count("kubeopera_http_requests_total", "Requests served.",
+                          {{"service", options_.service}, {"route", m.row->operation_id}, {"code", code}});
+    options_.stats->observe("kubeopera_http_request_duration_seconds", "Time to the reply's head.", seconds,
+                            {{"service", options_.service}, {"route", m.row->operation_id}});
+  }
+  co_return std::move(reply);
+}
+
+asio::awaitable<http::response> router::handle(http::request req) {
+  call c;
+  c.request = std::move(req);
+  auto given = c.request.headers.get("X-Request-Id");
+  c.request_id = given && sane_request_id(*given) ? std::string(*given) : make_uuid_v7(*options_.clk);
+  auto reply = co_await dispatch(c);
+  http::response out;
+  if (reply) {
+    out = std::move(*reply);
+  } else {
+    auto e = reply.error();
+    out = problem_response(e, c.request_id);
+    if (out.status >= 500)
+      options_.log->error("request failed", {{"request_id", c.request_id}, {"method", c.request.method}, {"target", c.request.target}, {"error", e}});
+  }
+  out.headers.set("X-Request-Id", c.request_id);
+  if (auto trace = c.request.headers.get("traceparent")) out.headers.set("traceparent", std::string(*trace));
+  out.headers.set("X-Content-Type-Options", "nosniff");
+  co_return out;
+}
+
+http::handler router::handler() {
+  return [this](http::request req) { return handle(std::move(req)); };
+}
+
+json::object router::openapi() const { return openapi_document(options_, rows_); }
+
+}  // namespace kubeopera::inline v1::web
