@@ -91,11 +91,11 @@ struct fixture {
     running.stop();
     threads.join();
   }
+  // True once the one delayed key is in the queue and the worker sleeps until it is due.
   bool delayed() {
-    // The step is recorded before its outcome reaches the queue.
     auto limit = std::chrono::steady_clock::now() + 20s;
-    while (keys->delayed() == 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-    return keys->delayed() == 1;
+    while (clk.sleepers() == 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    return keys->delayed() == 1 && clk.sleepers() == 1;
   }
 };
 
@@ -195,6 +195,7 @@ TEST(controller, retry_after_of_the_error_is_respected) {
   f.keys->add("b");
   ASSERT_TRUE(f.seen.wait_for([](auto& r) { return r.steps["b"] == 1; }));
   EXPECT_EQ(f.seen.steps["a"], 1);
+  ASSERT_TRUE(f.delayed());
   f.clk.advance(1s);
   EXPECT_TRUE(f.seen.wait_for([](auto& r) { return r.steps["a"] == 2; }));
   f.stop();

@@ -3,6 +3,7 @@
 
 #include <kubeopera/core/clock.hpp>
 
+#include <atomic>
 #include <mutex>
 
 namespace kubeopera::control_test {
@@ -18,14 +19,18 @@ class manual_clock final : public clock {
     return steady_time(elapsed_);
   }
   task<void> sleep(duration time) override {
-    auto due = steady() + time;
-    while (true) {
+    auto due = begin_sleep(time);
+    result<void> r;
+    while (r) {
       auto ticket = moved_.ticket();
-      if (steady() >= due) co_return result<void>();
-      auto r = co_await moved_.wait(ticket);
-      if (!r) co_return r.error();
+      if (steady() >= due) break;
+      r = co_await moved_.wait(ticket);
     }
+    --sleepers_;
+    co_return r;
   }
+  /// How many sleep() calls are under way: advance() is sure to be seen by these.
+  int sleepers() const { return sleepers_; }
   void advance(duration time) {
     {
       std::lock_guard lock(mutex_);
@@ -35,8 +40,14 @@ class manual_clock final : public clock {
   }
 
  private:
+  steady_time begin_sleep(duration time) {
+    std::lock_guard lock(mutex_);
+    ++sleepers_;
+    return steady_time(elapsed_) + time;
+  }
   mutable std::mutex mutex_;
   duration elapsed_ = std::chrono::hours(1);
+  std::atomic<int> sleepers_{0};
   notifier moved_;
 };
 
