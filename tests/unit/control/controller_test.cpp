@@ -116,8 +116,8 @@ task<outcome> poll_thrice(const std::string&, int nth) {
 
 task<outcome> stall(const std::string&, int) { co_return outcome::stalled(error(errc::invalid_argument, "Bad", "bad spec")); }
 
-task<outcome> busy_server(const std::string&, int nth) {
-  if (nth == 1) co_return error(errc::unavailable, "Busy", "busy").with_retry_after(30s);
+task<outcome> busy_server(const std::string& key, int nth) {
+  if (key == "a" && nth == 1) co_return error(errc::unavailable, "Busy", "busy").with_retry_after(30s);
   co_return outcome::done();
 }
 
