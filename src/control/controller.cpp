@@ -1,7 +1,7 @@
 // The workers of a controller.
-#include "src/control/wait.hpp"
 
 #include <kubeopera/control/controller.hpp>
+#include <kubeopera/core/wait.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -143,7 +143,7 @@ task<void> controller::run() {
   // A worker ends only when the queue is closed or when it is stopped.
   auto ended = co_await s->worker_ended.wait(ticket);
   for (auto& w : workers) w.stop();
-  co_await detail::uncancelled(join_all(workers));
+  co_await uncancelled(join_all(workers));
   s->log.info("controller stopped", {{"controller", s->name}});
   if (s->closed) co_return error(errc::unavailable, "QueueClosed", "the work queue of " + s->name + " is closed");
   if (!ended) co_return ended.error();

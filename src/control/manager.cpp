@@ -1,7 +1,7 @@
 // Ordered start, watch and reverse stop of components.
-#include "src/control/wait.hpp"
 
 #include <kubeopera/control/manager.hpp>
+#include <kubeopera/core/wait.hpp>
 
 #include <algorithm>
 #include <array>
@@ -129,7 +129,7 @@ asio::awaitable<bool> start_groups(std::shared_ptr<State> s) {
     }
     if (elected) continue;
     std::atomic<bool> done{false};
-    co_await detail::first_of(await_ready(s, where, done), await_end(s));
+    co_await first_of(await_ready(s, where, done), await_end(s));
     if (!done || s->asked || s->failed()) co_return false;
   }
   co_return true;
@@ -177,7 +177,7 @@ task<void> manager::run() {
   s->stopping = true;
   bool cancelled = co_await kubeopera::detail::cancelled();
   std::string stuck;
-  co_await detail::uncancelled(stop_groups(s, stuck));
+  co_await uncancelled(stop_groups(s, stuck));
   {
     std::lock_guard lock(s->mutex);
     if (s->failure) co_return *s->failure;

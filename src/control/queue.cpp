@@ -1,7 +1,7 @@
 // The work queue: state machine and awaitable shell.
-#include "src/control/wait.hpp"
 
 #include <kubeopera/control/queue.hpp>
+#include <kubeopera/core/wait.hpp>
 
 #include <algorithm>
 
@@ -195,7 +195,7 @@ task<std::string> queue::take() {
       co_return std::move(next->key);
     }
     if (due) {
-      co_await detail::first_of(wait_changed(changed_, ticket), wait_due(clock_, *due - now));
+      co_await first_of(wait_changed(changed_, ticket), wait_due(clock_, *due - now));
     } else {
       co_await wait_changed(changed_, ticket);
     }

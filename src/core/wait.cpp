@@ -1,5 +1,5 @@
-// The Asio machinery behind wait.hpp.
-#include "src/control/wait.hpp"
+// The Asio machinery behind core/wait.hpp.
+#include <kubeopera/core/wait.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -10,7 +10,7 @@
 
 #include <exception>
 
-namespace kubeopera::inline v1::control::detail {
+namespace kubeopera::inline v1 {
 namespace {
 
 asio::awaitable<void> quiet(asio::awaitable<void> body) {
@@ -36,4 +36,4 @@ asio::awaitable<void> uncancelled(asio::awaitable<void> body) {
                           asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable));
 }
 
-}  // namespace kubeopera::inline v1::control::detail
+}  // namespace kubeopera::inline v1
