@@ -1,6 +1,8 @@
 // Checked names into request targets: nothing that a tenant wrote can move a request to another path.
 #include "src/kube/uri.hpp"
 
+#include <kubeopera/http/url.hpp>
+
 namespace kubeopera::inline v1::kube::detail {
 namespace {
 
@@ -24,7 +26,7 @@ result<std::string> collection_path(const resource_type& type, const std::string
   if (!ns.empty()) {
     if (!type.namespaced) return bad_name("namespace of a cluster-scoped kind", ns);
     if (!is_dns_label(ns)) return bad_name("namespace", ns);
-    path += "/namespaces/" + percent_encode(ns);
+    path += "/namespaces/" + http::percent_encode(ns);
   }
   return path + "/" + type.plural;
 }
@@ -33,7 +35,7 @@ result<std::string> object_path(const resource_type& type, const object_key& key
   if (type.namespaced && key.ns.empty()) return bad_name("namespace", key.ns);
   if (!is_dns_subdomain(key.name)) return bad_name("name", key.name);
   KUBEOPERA_TRY(auto path, collection_path(type, key.ns));
-  path += "/" + percent_encode(key.name);
+  path += "/" + http::percent_encode(key.name);
   if (subresource.empty()) return path;
   if (!is_dns_label(subresource)) return bad_name("subresource", subresource);
   return path + "/" + std::string(subresource);
@@ -44,30 +46,12 @@ query& query::add(std::string_view name, std::string_view value) {
   text_ += text_.empty() ? '?' : '&';
   text_ += name;
   text_ += '=';
-  text_ += percent_encode(value);
+  text_ += http::percent_encode(value);
   return *this;
 }
 
 query& query::add(std::string_view name, long long value) { return add(name, std::string_view(std::to_string(value))); }
 
 std::string query::on(std::string path) const { return std::move(path) + text_; }
-
-std::string percent_encode(std::string_view text) {
-  constexpr std::string_view hex = "0123456789ABCDEF";
-  std::string out;
-  out.reserve(text.size());
-  for (unsigned char c : text) {
-    bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-                 c == '~';
-    if (plain) {
-      out += static_cast<char>(c);
-    } else {
-      out += '%';
-      out += hex[c >> 4];
-      out += hex[c & 15];
-    }
-  }
-  return out;
-}
 
 }  // namespace kubeopera::inline v1::kube::detail

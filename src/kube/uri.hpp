@@ -26,7 +26,4 @@ class query {
   std::string text_;
 };
 
-/// Everything but unreserved characters (RFC 3986) as %XX.
-std::string percent_encode(std::string_view text);
-
 }  // namespace kubeopera::inline v1::kube::detail

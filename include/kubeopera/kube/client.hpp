@@ -1,25 +1,25 @@
 // A generic Kubernetes client: typed by resource_type, untyped in content. Over HTTP or in process.
 #pragma once
 
+#include <kubeopera/core/async.hpp>
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/http/transport.hpp>
+#include <kubeopera/kube/object.hpp>
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <kubeopera/core/async.hpp>
-#include <kubeopera/core/clock.hpp>
-#include <kubeopera/http/transport.hpp>
-#include <kubeopera/kube/object.hpp>
-
 namespace kubeopera::inline v1::kube {
 
 struct list_options {
   list_options() = default;
   std::string label_selector, field_selector;
-  int limit = 500;                 ///< page size
-  std::string continue_token;      ///< of the previous page
-  std::string resource_version;    ///< "" = most recent
+  int limit = 500;               ///< page size
+  std::string continue_token;    ///< of the previous page
+  std::string resource_version;  ///< "" = most recent
 };
 
 struct object_list {
@@ -55,9 +55,9 @@ class watch_stream {
 struct write_options {
   write_options() = default;
   std::string field_manager = "kubeopera";
-  bool force = false;          ///< server-side apply only
+  bool force = false;  ///< server-side apply only
   bool dry_run = false;
-  std::string subresource;     ///< "status", "scale" or ""
+  std::string subresource;  ///< "status", "scale" or ""
   bool strict_validation = false;
 };
 
@@ -65,8 +65,8 @@ enum class patch_kind { merge, json_patch, strategic };
 
 struct delete_options {
   delete_options() = default;
-  std::string propagation;     ///< "", "Background", "Foreground", "Orphan"
-  std::string uid;             ///< precondition
+  std::string propagation;  ///< "", "Background", "Foreground", "Orphan"
+  std::string uid;          ///< precondition
   std::string resource_version;
 };
 
@@ -90,7 +90,8 @@ class client {
   virtual ~client() = default;
   virtual task<object> get(const resource_type& type, const object_key& key) = 0;
   /// One page.
-  virtual task<object_list> list(const resource_type& type, const std::string& ns, const list_options& options = list_options()) = 0;
+  virtual task<object_list> list(const resource_type& type, const std::string& ns,
+                                 const list_options& options = list_options()) = 0;
   virtual task<object> create(const resource_type& type, const object& obj, const write_options& options = write_options()) = 0;
   /// Replaces; obj's metadata.resourceVersion, where set, is the precondition.
   virtual task<object> replace(const resource_type& type, const object& obj, const write_options& options = write_options()) = 0;
@@ -99,8 +100,10 @@ class client {
   /// Server-side apply of obj under options.field_manager.
   virtual task<object> apply(const resource_type& type, const object& obj, const write_options& options = write_options()) = 0;
   /// Deletes; an object that is not there is not_found.
-  virtual task<void> remove(const resource_type& type, const object_key& key, const delete_options& options = delete_options()) = 0;
-  virtual task<std::unique_ptr<watch_stream>> watch(const resource_type& type, const std::string& ns, const watch_options& options) = 0;
+  virtual task<void> remove(const resource_type& type, const object_key& key,
+                            const delete_options& options = delete_options()) = 0;
+  virtual task<std::unique_ptr<watch_stream>> watch(const resource_type& type, const std::string& ns,
+                                                    const watch_options& options) = 0;
   /// A pod's log as bytes.
   virtual task<std::unique_ptr<http::body_source>> logs(const object_key& pod, const log_options& options) = 0;
   /// Any request to the API server; path and query are sent as they are.
@@ -113,9 +116,9 @@ struct client_options {
   std::string user_agent = "kubeopera";
   duration request_timeout = std::chrono::seconds(30);  ///< of one attempt, up to the response's head for streams
   int max_retries = 4;                                  ///< of one call
-  int retry_budget = 20;                ///< retries that all calls of this client share; one comes back each second
-  std::size_t max_response = 64u << 20;  ///< bytes of an object or of a page that are read
-  clock* time = nullptr;                ///< null means clock::real(); must outlive the client
+  int retry_budget = 20;                  ///< retries that all calls of this client share; one comes back each second
+  std::size_t max_response = 64u << 20;   ///< bytes of an object or of a page that are read
+  clock* time = nullptr;                  ///< null means clock::real(); must outlive the client
   std::function<std::uint64_t()> random;  ///< jitter; empty means random_u64()
 };
 

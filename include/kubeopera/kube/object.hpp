@@ -1,13 +1,13 @@
 // Kubernetes objects are JSON objects; resource types say where they live in the API.
 #pragma once
 
+#include <kubeopera/core/result.hpp>
+#include <kubeopera/json/value.hpp>
+
 #include <compare>
 #include <functional>
 #include <string>
 #include <string_view>
-
-#include <kubeopera/core/result.hpp>
-#include <kubeopera/json/value.hpp>
 
 namespace kubeopera::inline v1::kube {
 
@@ -78,10 +78,10 @@ const resource_type& jobs();
 const resource_type& cron_jobs();
 const resource_type& leases();
 const resource_type& custom_resource_definitions();
-const resource_type& git_repositories();     ///< source.toolkit.fluxcd.io/v1
-const resource_type& kustomizations();       ///< kustomize.toolkit.fluxcd.io/v1
-const resource_type& kubeopera_apps();       ///< apps.kubeopera.io/v1alpha1
-const resource_type& kubeopera_tenants();    ///< tenancy.kubeopera.io/v1alpha1
+const resource_type& git_repositories();   ///< source.toolkit.fluxcd.io/v1
+const resource_type& kustomizations();     ///< kustomize.toolkit.fluxcd.io/v1
+const resource_type& kubeopera_apps();     ///< apps.kubeopera.io/v1alpha1
+const resource_type& kubeopera_tenants();  ///< tenancy.kubeopera.io/v1alpha1
 }  // namespace types
 
 }  // namespace kubeopera::inline v1::kube
