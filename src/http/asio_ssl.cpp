@@ -1,0 +1,2 @@
+// Asio's TLS compiled once.
+#include <boost/asio/ssl/impl/src.hpp>
