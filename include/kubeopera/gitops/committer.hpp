@@ -2,13 +2,6 @@
 // It writes one pack a batch from trees computed in memory; no worktree, no index, no force.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include <kubeopera/core/async.hpp>
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/core/log.hpp>
@@ -16,6 +9,13 @@
 #include <kubeopera/core/secret.hpp>
 #include <kubeopera/gitops/store.hpp>
 #include <kubeopera/http/transport.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace kubeopera::inline v1::gitops {
 
@@ -31,20 +31,22 @@ class remote {
   /// Success is the server's word on the ref. Errors: conflict (moved meanwhile), permission_denied (refused, with the
   /// server's words), unavailable or deadline_exceeded (unknown outcome: ask tip()).
   virtual task<void> push(const std::string& branch, const std::string& from, const std::string& to, const std::string& pack) = 0;
+  /// True where the object store is the remote repository itself: nothing has to travel.
+  virtual bool shares_store() const { return false; }
 };
 
 /// The whole content of one directory, replacing what was there; an empty map removes the directory.
 struct change {
   change() = default;
-  std::string directory;                       ///< DNS-1123 labels joined by '/'
-  std::map<std::string, std::string> files;    ///< file name ([a-z0-9][a-z0-9.-]*) to content
-  std::string subject;                         ///< one line
+  std::string directory;                     ///< DNS-1123 labels joined by '/'
+  std::map<std::string, std::string> files;  ///< file name ([a-z0-9][a-z0-9.-]*, at most 100) to content (at most 1 MiB)
+  std::string subject;                       ///< one line; "" becomes "Update <directory>"
   std::vector<std::pair<std::string, std::string>> trailers;  ///< e.g. {"Kubeopera-App", "…"}
 };
 
 struct receipt {
-  std::string commit;     ///< 40 hex; the tip that holds the change
-  bool changed = false;   ///< false: the tree already was so, no commit was made
+  std::string commit;    ///< 40 hex; the tip that holds the change
+  bool changed = false;  ///< false: the tree already was so, no commit was made
 };
 
 struct committer_options {
@@ -54,7 +56,10 @@ struct committer_options {
   std::string author_email = "kubeopera@localhost";
   std::size_t max_batch = 500;
   int max_attempts = 10;
-  duration push_timeout = std::chrono::seconds(30);
+  duration push_timeout = std::chrono::seconds(30);        ///< for one question or push
+  duration fetch_timeout = std::chrono::minutes(10);       ///< for the objects of a whole fleet
+  duration first_backoff = std::chrono::milliseconds(25);  ///< between attempts; doubles, with full jitter
+  duration max_backoff = std::chrono::seconds(2);
 };
 
 /// Thread-safe. Two verbs: run() once, submit() many times.
@@ -64,7 +69,9 @@ class committer {
   /// Gathers, commits and pushes until cancelled. Everything submitted while a push is under way goes into the next batch.
   virtual task<void> run() = 0;
   /// Returns when the change is on the remote branch (or was already). Later changes of one directory win over earlier ones.
-  /// Errors: invalid_argument (path, name or trailer, with pointer), permission_denied (server refused), unavailable.
+  /// Cancelling the wait does not take back a change that a batch has begun to push.
+  /// Errors: invalid_argument (path, name or trailer, with pointer), permission_denied (server refused, with its words),
+  /// failed_precondition (a file is where a directory should be), unavailable (after max_attempts), cancelled.
   virtual task<receipt> submit(change c) = 0;
   /// True when ancestor is descendant or one of its ancestors, as far as the local store knows (it fetches what it lacks).
   virtual task<bool> is_ancestor(const std::string& ancestor, const std::string& descendant) = 0;
@@ -74,19 +81,23 @@ class committer {
 
 /// Smart HTTP (protocol v0/v2 as the server offers) over a transport. base_path is the repository's URL path.
 std::unique_ptr<remote> make_http_remote(std::shared_ptr<http::transport> transport, std::string base_path,
-                                         std::shared_ptr<object_store> store, std::string username = {}, secret password = secret());
-/// A repository in a directory of this machine, through git's own receive-pack and upload-pack rules (ref lock, compare-and-swap).
+                                         std::shared_ptr<object_store> store, std::string username = {},
+                                         secret password = secret());
+/// A bare repository in a directory of this machine, by git's own rules (pack first, then the ref by lock file and
+/// compare-and-swap). Its hooks do not run. Where store is that same directory nothing is copied.
 std::unique_ptr<remote> make_file_remote(std::string directory, std::shared_ptr<object_store> store);
 /// SSH through the ssh program and a pinned known_hosts file.
 struct ssh_options {
   ssh_options() = default;
   std::string host, user, path, identity_file, known_hosts_file;
   int port = 22;
+  std::string program = "ssh";
 };
 std::unique_ptr<remote> make_ssh_remote(asio::any_io_executor executor, ssh_options options, std::shared_ptr<object_store> store);
 
+/// Lifetime: clk, log and m outlive the committer.
 std::shared_ptr<committer> make_committer(asio::any_io_executor executor, std::shared_ptr<object_store> store,
-                                          std::unique_ptr<remote> origin, committer_options options,
-                                          clock& clk = clock::real(), logger& log = logger::none(), metrics* m = nullptr);
+                                          std::unique_ptr<remote> origin, committer_options options, clock& clk = clock::real(),
+                                          logger& log = logger::none(), metrics* m = nullptr);
 
 }  // namespace kubeopera::inline v1::gitops

@@ -1,0 +1,98 @@
+// SHA-1 through OpenSSL, with the algorithm fetched once and a context kept for each thread.
+#include "src/gitops/oid.hpp"
+
+#include <openssl/evp.h>
+
+#include <charconv>
+#include <new>
+
+namespace kubeopera::inline v1::gitops::detail {
+
+namespace {
+
+const EVP_MD* algorithm() {
+  static const EVP_MD* md = EVP_MD_fetch(nullptr, "SHA1", nullptr);
+  return md;
+}
+
+int nibble(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::string oid::hex() const {
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string out(40, '0');
+  for (std::size_t i = 0; i < 20; ++i) {
+    out[2 * i] = digits[bytes[i] >> 4];
+    out[2 * i + 1] = digits[bytes[i] & 15];
+  }
+  return out;
+}
+
+std::optional<oid> oid::parse(std::string_view text) noexcept {
+  if (text.size() != 40) return std::nullopt;
+  oid id;
+  for (std::size_t i = 0; i < 20; ++i) {
+    int high = nibble(text[2 * i]), low = nibble(text[2 * i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    id.bytes[i] = static_cast<unsigned char>(high << 4 | low);
+  }
+  return id;
+}
+
+result<oid> parse_oid(std::string_view text) {
+  if (auto id = oid::parse(text)) return *id;
+  return error(errc::invalid_argument, "BadObjectId", "an object id is 40 lower-case hex digits");
+}
+
+std::string_view zero_hex() noexcept { return "0000000000000000000000000000000000000000"; }
+
+std::string_view type_name(object_type type) noexcept {
+  switch (type) {
+    case object_type::commit:
+      return "commit";
+    case object_type::tree:
+      return "tree";
+    case object_type::blob:
+      return "blob";
+  }
+  return "blob";
+}
+
+sha1::sha1() : context_(EVP_MD_CTX_new()) {
+  auto* ctx = static_cast<EVP_MD_CTX*>(context_);
+  if (!ctx || EVP_DigestInit_ex(ctx, algorithm(), nullptr) != 1) throw std::bad_alloc();
+}
+
+sha1::~sha1() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
+
+void sha1::update(std::string_view bytes) { EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(), bytes.size()); }
+
+oid sha1::finish() {
+  oid id;
+  unsigned size = 0;
+  auto* ctx = static_cast<EVP_MD_CTX*>(context_);
+  EVP_DigestFinal_ex(ctx, id.bytes.data(), &size);
+  EVP_DigestInit_ex(ctx, nullptr, nullptr);
+  return id;
+}
+
+oid hash_object(object_type type, std::string_view content) {
+  thread_local sha1 hasher;
+  char header[32];
+  auto name = type_name(type);
+  std::memcpy(header, name.data(), name.size());
+  char* at = header + name.size();
+  *at++ = ' ';
+  at = std::to_chars(at, header + sizeof header - 1, content.size()).ptr;
+  *at++ = '\0';
+  hasher.update({header, static_cast<std::size_t>(at - header)});
+  hasher.update(content);
+  return hasher.finish();
+}
+
+}  // namespace kubeopera::inline v1::gitops::detail
