@@ -1,0 +1,332 @@
+#include "server/services/api/store.hpp"
+
+#include <kubeopera/core/id.hpp>
+#include <kubeopera/json/read.hpp>
+#include <kubeopera/json/write.hpp>
+
+#include "server/web/paging.hpp"
+
+namespace kubeopera::inline v1::api {
+namespace {
+
+using postgres::params;
+using postgres::rows;
+using postgres::statement;
+
+error no_app() { return {errc::not_found, "AppNotFound", "no such app"}; }
+error no_cloudspace() { return {errc::not_found, "CloudSpaceNotFound", "no such CloudSpace"}; }
+error no_vcluster() { return {errc::not_found, "VClusterNotFound", "no such vCluster in this CloudSpace"}; }
+
+constexpr const char* app_columns =
+    "select a.id, a.tenant_id, a.cloudspace_id, c.name as cloudspace_name, a.vcluster, a.name, a.resource, a.host, a.spec, a.revision, "
+    "a.version, a.actor, a.request_id, a.created_at, a.updated_at, a.deleting from apps a join cloudspaces c on c.id = a.cloudspace_id ";
+
+result<app_row> read_app(const rows& r, std::size_t i) {
+  app_row a;
+  a.id = r.str(i, "id");
+  a.tenant_id = r.str(i, "tenant_id");
+  a.cloudspace_id = r.str(i, "cloudspace_id");
+  a.cloudspace_name = r.str(i, "cloudspace_name");
+  a.vcluster = r.str(i, "vcluster");
+  a.name = r.str(i, "name");
+  a.resource = r.str(i, "resource");
+  a.host = r.str(i, "host");
+  a.revision = r.integer(i, "revision");
+  a.version = r.integer(i, "version");
+  a.actor = r.str(i, "actor");
+  a.request_id = r.str(i, "request_id");
+  a.created_at = r.time(i, "created_at");
+  a.updated_at = r.time(i, "updated_at");
+  a.deleting = r.boolean(i, "deleting");
+  KUBEOPERA_TRY(auto v, json::read(r.text(i, "spec")));
+  KUBEOPERA_TRY(a.spec, json::decode<manifest::app_spec>(v));
+  return a;
+}
+
+result<std::vector<app_row>> read_apps(const rows& r) {
+  std::vector<app_row> out;
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    KUBEOPERA_TRY(auto a, read_app(r, i));
+    out.push_back(std::move(a));
+  }
+  return out;
+}
+
+std::string spec_text(const manifest::app_spec& spec) { return json::write_canonical(json::encode(spec)); }
+
+statement outbox(const std::string& aggregate, const std::string& topic) {
+  return events::enqueue(aggregate, topic, json::object{{"resource", aggregate}});
+}
+
+statement insert_revision(const app_row& a) {
+  return statement("insert into app_revisions (app_id, revision, spec, host, actor, request_id) values ($1, $2, $3, $4, $5, $6)",
+                   params{a.id, a.revision, spec_text(a.spec), a.host, a.actor, a.request_id});
+}
+
+result<vcluster_row> read_vcluster(const rows& r, std::size_t i) {
+  vcluster_row v;
+  v.name = r.str(i, "name");
+  v.cloudspace_id = r.str(i, "cloudspace_id");
+  v.cloudspace_name = r.str(i, "cloudspace_name");
+  v.tenant_id = r.str(i, "tenant_id");
+  v.label = r.str(i, "label");
+  v.is_default = r.boolean(i, "is_default");
+  v.deleting = r.boolean(i, "deleting");
+  v.created_at = r.time(i, "created_at");
+  KUBEOPERA_TRY(auto q, json::read(r.text(i, "quota")));
+  KUBEOPERA_TRY(v.quota, json::decode<quota_model>(q));
+  return v;
+}
+
+constexpr const char* vcluster_columns =
+    "select v.name, v.cloudspace_id, c.name as cloudspace_name, v.tenant_id, v.label, v.is_default, v.quota, v.created_at, v.deleting "
+    "from vclusters v join cloudspaces c on c.id = v.cloudspace_id ";
+
+statement insert_vcluster_row(const vcluster_row& v) {
+  return statement("insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota) values ($1, $2, $3, $4, $5, $6)",
+                   params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota))});
+}
+
+constexpr const char* cloudspace_columns =
+    "select c.id, c.tenant_id, c.name, c.display_name, c.version, c.deleting, c.created_at, c.updated_at, "
+    "coalesce((select v.name from vclusters v where v.cloudspace_id = c.id and v.is_default), '') as default_vcluster, "
+    "(select count(*) from vclusters v where v.cloudspace_id = c.id) as vclusters, "
+    "(select count(*) from apps a where a.cloudspace_id = c.id) as apps from cloudspaces c ";
+
+cloudspace_row read_cloudspace(const rows& r, std::size_t i) {
+  cloudspace_row c;
+  c.id = r.str(i, "id");
+  c.tenant_id = r.str(i, "tenant_id");
+  c.name = r.str(i, "name");
+  c.display_name = r.str(i, "display_name");
+  c.default_vcluster = r.str(i, "default_vcluster");
+  c.version = r.integer(i, "version");
+  c.vclusters = static_cast<int>(r.integer(i, "vclusters"));
+  c.apps = static_cast<int>(r.integer(i, "apps"));
+  c.deleting = r.boolean(i, "deleting");
+  c.created_at = r.time(i, "created_at");
+  c.updated_at = r.time(i, "updated_at");
+  return c;
+}
+
+}  // namespace
+
+// ---- CloudSpaces ----------------------------------------------------------------------------------------------------
+
+task<void> store::insert_cloudspace(const cloudspace_row& c, const vcluster_row& first) {
+  std::vector<statement> all;
+  all.emplace_back("insert into cloudspaces (id, tenant_id, name, display_name) values ($1, $2, $3, $4)",
+                   params{c.id, c.tenant_id, c.name, c.display_name});
+  all.push_back(insert_vcluster_row(first));
+  all.push_back(outbox(first.name, "tenant"));
+  KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
+  co_return result<void>();
+}
+
+task<cloudspace_row> store::cloudspace(const std::string& id, const std::optional<std::string>& tenant) {
+  if (!is_uuid(id)) co_return no_cloudspace();
+  statement st(std::string(cloudspace_columns) + "where c.id = $1 and ($2::text is null or c.tenant_id = $2)", params{id, tenant});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  if (r.empty()) co_return no_cloudspace();
+  co_return read_cloudspace(r, 0);
+}
+
+task<std::vector<cloudspace_row>> store::cloudspaces(const std::optional<std::string>& tenant, const page_query& q) {
+  std::optional<std::string> after;
+  if (q.cursor) {
+    KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q.cursor, 1));
+    if (!is_uuid(parts[0])) co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out").with_violation("?cursor", "is not valid");
+    after = parts[0];
+  }
+  statement st(std::string(cloudspace_columns) +
+                   "where ($1::text is null or c.tenant_id = $1) and ($2::uuid is null or c.id > $2) order by c.id limit $3",
+               params{tenant, after, q.limit + 1});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  std::vector<cloudspace_row> out;
+  for (std::size_t i = 0; i < r.size(); ++i) out.push_back(read_cloudspace(r, i));
+  co_return out;
+}
+
+task<void> store::delete_cloudspace(const std::string& id) {
+  std::function<task<void>(postgres::session&)> body = [id](postgres::session& s) -> task<void> {
+    statement lock("select id from cloudspaces where id = $1 for update", params{id});
+    KUBEOPERA_CO_TRY(auto found, co_await s.query(lock));
+    if (found.empty()) co_return no_cloudspace();
+    statement used("select count(*) as n from apps where cloudspace_id = $1", params{id});
+    KUBEOPERA_CO_TRY(auto n, co_await s.query(used));
+    if (n.integer(0, "n") > 0)
+      co_return error(errc::failed_precondition, "CloudSpaceNotEmpty", "delete its apps first; it still has " + n.str(0, "n"));
+    statement mark("update cloudspaces set deleting = true, updated_at = now(), version = version + 1 where id = $1", params{id});
+    KUBEOPERA_CO_CHECK(co_await s.query(mark));
+    statement marks("update vclusters set deleting = true where cloudspace_id = $1 returning name", params{id});
+    KUBEOPERA_CO_TRY(auto names, co_await s.query(marks));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      auto row = outbox(names.str(i, "name"), "tenant");
+      KUBEOPERA_CO_CHECK(co_await s.query(row));
+    }
+    co_return result<void>();
+  };
+  co_return co_await pool_->transaction_void(body);
+}
+
+// ---- vClusters ------------------------------------------------------------------------------------------------------
+
+task<void> store::insert_vcluster(const vcluster_row& v) {
+  std::vector<statement> all;
+  all.push_back(insert_vcluster_row(v));
+  all.push_back(outbox(v.name, "tenant"));
+  KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
+  co_return result<void>();
+}
+
+task<std::vector<vcluster_row>> store::vclusters(const std::string& cloudspace_id) {
+  statement st(std::string(vcluster_columns) + "where v.cloudspace_id = $1 order by v.label", params{cloudspace_id});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  std::vector<vcluster_row> out;
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    KUBEOPERA_CO_TRY(auto v, read_vcluster(r, i));
+    out.push_back(std::move(v));
+  }
+  co_return out;
+}
+
+task<vcluster_row> store::vcluster(const std::string& cloudspace_id, const std::string& label) {
+  statement st(std::string(vcluster_columns) + "where v.cloudspace_id = $1 and (v.label = $2 or v.name = $2)", params{cloudspace_id, label});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  if (r.empty()) co_return no_vcluster();
+  co_return read_vcluster(r, 0);
+}
+
+task<std::optional<vcluster_row>> store::vcluster_by_name(const std::string& name) {
+  statement st(std::string(vcluster_columns) + "where v.name = $1", params{name});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  if (r.empty()) co_return std::optional<vcluster_row>();
+  KUBEOPERA_CO_TRY(auto v, read_vcluster(r, 0));
+  co_return std::optional<vcluster_row>(std::move(v));
+}
+
+task<void> store::delete_vcluster(const vcluster_row& v) {
+  if (v.is_default) co_return error(errc::failed_precondition, "VClusterIsDefault", "the default vCluster goes with its CloudSpace");
+  std::function<task<void>(postgres::session&)> body = [name = v.name](postgres::session& s) -> task<void> {
+    statement lock("select name from vclusters where name = $1 for update", params{name});
+    KUBEOPERA_CO_CHECK(co_await s.query(lock));
+    statement used("select count(*) as n from apps where vcluster = $1", params{name});
+    KUBEOPERA_CO_TRY(auto n, co_await s.query(used));
+    if (n.integer(0, "n") > 0) co_return error(errc::failed_precondition, "VClusterNotEmpty", "delete its apps first; it still has " + n.str(0, "n"));
+    statement mark("update vclusters set deleting = true where name = $1", params{name});
+    KUBEOPERA_CO_CHECK(co_await s.query(mark));
+    auto row = outbox(name, "tenant");
+    KUBEOPERA_CO_CHECK(co_await s.query(row));
+    co_return result<void>();
+  };
+  co_return co_await pool_->transaction_void(body);
+}
+
+task<void> store::drop_vcluster(const std::string& name) {
+  std::vector<statement> all;
+  all.emplace_back("delete from vclusters where name = $1 and deleting", params{name});
+  all.emplace_back("delete from cloudspaces c where deleting and not exists (select 1 from vclusters v where v.cloudspace_id = c.id)");
+  KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
+  co_return result<void>();
+}
+
+// ---- apps -----------------------------------------------------------------------------------------------------------
+
+task<void> store::insert_app(const app_row& a) {
+  std::vector<statement> all;
+  // The vCluster's row is locked against deletion by the foreign key; one that is being deleted takes no app.
+  all.emplace_back(
+      "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id) "
+      "select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11 from vclusters v where v.name = $4 and not v.deleting",
+      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id});
+  all.emplace_back("insert into host_claims (host, app_id) values ($1, $2)", params{a.host, a.id});
+  all.push_back(insert_revision(a));
+  all.push_back(outbox(a.resource, "app"));
+  auto done = co_await pool_->atomic_pipeline(all);
+  if (!done) {
+    auto e = done.error();
+    if (e.reason() == "host_claims_app_id_fkey") co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
+    co_return e;
+  }
+  co_return result<void>();
+}
+
+task<app_row> store::app(const std::string& id, const std::optional<std::string>& tenant) {
+  if (!is_uuid(id)) co_return no_app();
+  statement st(std::string(app_columns) + "where a.id = $1 and ($2::text is null or a.tenant_id = $2)", params{id, tenant});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  if (r.empty()) co_return no_app();
+  co_return read_app(r, 0);
+}
+
+task<std::optional<app_row>> store::app_by_resource(const std::string& resource) {
+  statement st(std::string(app_columns) + "where a.resource = $1", params{resource});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  if (r.empty()) co_return std::optional<app_row>();
+  KUBEOPERA_CO_TRY(auto a, read_app(r, 0));
+  co_return std::optional<app_row>(std::move(a));
+}
+
+task<std::vector<app_row>> store::apps(const std::optional<std::string>& tenant, const app_query& q) {
+  std::optional<std::string> before_time, before_id;
+  if (q.cursor) {
+    KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q.cursor, 2));
+    if (!is_uuid(parts[1]) || !parse_rfc3339(parts[0]))
+      co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out").with_violation("?cursor", "is not valid");
+    before_time = parts[0];
+    before_id = parts[1];
+  }
+  if (q.cloudspace_id && !is_uuid(*q.cloudspace_id)) co_return std::vector<app_row>();
+  statement st(std::string(app_columns) +
+                   "where ($1::text is null or a.tenant_id = $1) and ($2::uuid is null or a.cloudspace_id = $2) "
+                   "and ($3::text is null or a.vcluster = $3) and ($4::text is null or position($4 in a.name) > 0) "
+                   "and ($5::timestamptz is null or (a.created_at, a.id) < ($5::timestamptz, $6::uuid)) "
+                   "order by a.created_at desc, a.id desc limit $7",
+               params{tenant, q.cloudspace_id, q.tenant_cr_name, q.name, before_time, before_id, q.limit + 1});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  co_return read_apps(r);
+}
+
+task<void> store::update_app(const app_row& a, std::int64_t expected_version) {
+  std::function<task<void>(postgres::session&)> body = [a, expected_version](postgres::session& s) -> task<void> {
+    statement update(
+        "update apps set host = $2, spec = $3, revision = $4, version = version + 1, actor = $5, request_id = $6, updated_at = now() "
+        "where id = $1 and version = $7 and not deleting",
+        params{a.id, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id, expected_version});
+    KUBEOPERA_CO_TRY(auto done, co_await s.query(update));
+    if (done.affected() == 0) co_return error(errc::conflict, "VersionChanged", "the app was changed or deleted meanwhile; read it again");
+    std::vector<statement> rest;
+    rest.emplace_back("delete from host_claims where app_id = $1 and host <> $2", params{a.id, a.host});
+    rest.emplace_back(
+        "insert into host_claims (host, app_id) select $1::text, $2::uuid where not exists "
+        "(select 1 from host_claims where app_id = $2::uuid and host = $1::text)",
+        params{a.host, a.id});
+    rest.push_back(insert_revision(a));
+    rest.push_back(outbox(a.resource, "app"));
+    KUBEOPERA_CO_CHECK(co_await s.pipeline(rest));
+    co_return result<void>();
+  };
+  co_return co_await pool_->transaction_void(body);
+}
+
+task<void> store::delete_app(const app_row& a) {
+  std::vector<statement> all;
+  all.emplace_back("update apps set deleting = true, version = version + 1, updated_at = now() where id = $1 and not deleting", params{a.id});
+  all.push_back(outbox(a.resource, "app"));
+  KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
+  co_return result<void>();
+}
+
+task<void> store::drop_app(const std::string& id) {
+  statement st("delete from apps where id = $1 and deleting", params{id});
+  KUBEOPERA_CO_CHECK(co_await pool_->query(st));
+  co_return result<void>();
+}
+
+task<std::vector<app_row>> store::deleting_apps() {
+  statement st(std::string(app_columns) + "where a.deleting");
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  co_return read_apps(r);
+}
+
+}  // namespace kubeopera::inline v1::api

@@ -1,0 +1,82 @@
+// The API's tables. SQL lives here and nowhere else; a tenant is a parameter of every statement that a caller can reach.
+#pragma once
+
+#include <kubeopera/events/outbox.hpp>
+#include <kubeopera/postgres/pool.hpp>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/services/api/model.hpp"
+#include "server/web/router.hpp"
+
+namespace kubeopera::inline v1::api {
+
+struct cloudspace_row {
+  std::string id, tenant_id, name, display_name, default_vcluster;
+  std::int64_t version = 1;
+  int vclusters = 0, apps = 0;
+  bool deleting = false;
+  system_time created_at, updated_at;
+};
+
+struct vcluster_row {
+  std::string name, cloudspace_id, cloudspace_name, tenant_id, label;
+  bool is_default = false, deleting = false;
+  quota_model quota;
+  system_time created_at;
+};
+
+struct app_row {
+  std::string id, tenant_id, cloudspace_id, cloudspace_name, vcluster, name, resource, host, actor, request_id;
+  manifest::app_spec spec;
+  std::int64_t revision = 1, version = 1;
+  bool deleting = false;
+  system_time created_at, updated_at;
+};
+
+/// Thread-safe. Errors of all: those of postgres::pool; names in `errors` below are reasons.
+class store {
+ public:
+  explicit store(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
+
+  // CloudSpaces. tenant nullopt: every tenant's (administrators).
+  task<void> insert_cloudspace(const cloudspace_row& row, const vcluster_row& first);
+  task<cloudspace_row> cloudspace(const std::string& id, const std::optional<std::string>& tenant);
+  task<std::vector<cloudspace_row>> cloudspaces(const std::optional<std::string>& tenant, const page_query& q);
+  /// Marks it and its vClusters for deletion. Errors: failed_precondition (CloudSpaceNotEmpty).
+  task<void> delete_cloudspace(const std::string& id);
+
+  task<void> insert_vcluster(const vcluster_row& row);
+  task<std::vector<vcluster_row>> vclusters(const std::string& cloudspace_id);
+  task<vcluster_row> vcluster(const std::string& cloudspace_id, const std::string& label);
+  task<std::optional<vcluster_row>> vcluster_by_name(const std::string& name);
+  /// Errors: failed_precondition (VClusterNotEmpty, VClusterIsDefault).
+  task<void> delete_vcluster(const vcluster_row& row);
+  task<void> drop_vcluster(const std::string& name);
+
+  // Apps.
+  /// App, host claim, first revision and outbox row in one transaction and one round trip.
+  /// Errors: already_exists (app_name_taken, host_taken, app_resource_taken).
+  task<void> insert_app(const app_row& row);
+  task<app_row> app(const std::string& id, const std::optional<std::string>& tenant);
+  task<std::optional<app_row>> app_by_resource(const std::string& resource);
+  task<std::vector<app_row>> apps(const std::optional<std::string>& tenant, const app_query& q);
+  /// Writes row as its next revision if the stored version is still row.version. Errors: conflict (VersionChanged), already_exists (host_taken).
+  task<void> update_app(const app_row& row, std::int64_t expected_version);
+  task<void> delete_app(const app_row& row);
+  task<void> drop_app(const std::string& id);
+  task<std::vector<app_row>> deleting_apps();
+
+  postgres::pool& pool() noexcept { return *pool_; }
+
+ private:
+  std::shared_ptr<postgres::pool> pool_;
+};
+
+/// Remembered replies in PostgreSQL.
+std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool);
+
+}  // namespace kubeopera::inline v1::api

@@ -1,0 +1,102 @@
+#include "server/services/api/sync.hpp"
+
+#include <kubeopera/manifest/resources.hpp>
+
+namespace kubeopera::inline v1::api {
+namespace {
+
+json::value app_spec_of(const app_row& a) {
+  manifest::app_resource_spec s;
+  s.app_id = a.id;
+  s.tenant_id = a.tenant_id;
+  s.cloudspace = a.cloudspace_name;
+  s.tenant_ref = a.vcluster;
+  s.revision = a.revision;
+  s.host = a.host;
+  s.actor = a.actor;
+  s.request_id = a.request_id;
+  s.app = a.spec;
+  return json::encode(s);
+}
+
+json::value tenant_spec_of(const vcluster_row& v) {
+  manifest::tenant_resource_spec s;
+  s.tenant_id = v.tenant_id;
+  s.cloudspace = v.cloudspace_name;
+  s.display_name = v.label;
+  s.quota.cpu = v.quota.cpu;
+  s.quota.memory = v.quota.memory;
+  s.quota.pods = v.quota.pods;
+  return json::encode(s);
+}
+
+}  // namespace
+
+task<remainder> resource_sync::ensure(const kube::resource_type& type, const std::string& name, const json::value& spec, std::int64_t revision) {
+  kube::write_options o;
+  o.field_manager = "kubeopera-api";
+  kube::object_key key{ns_, name};
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    auto there = co_await host_->get(type, key);
+    if (!there && there.error().code() != errc::not_found) co_return there.error();
+    result<kube::object> written = error();
+    if (!there) {
+      auto fresh = kube::make_object(type, key);
+      fresh["spec"] = spec;
+      written = co_await host_->create(type, fresh, o);
+    } else {
+      if (kube::being_deleted(*there))
+        co_return error(errc::unavailable, "ResourceDeleting", "the resource of this name is still being deleted").with_retry_after(std::chrono::seconds(1));
+      if (json::get_int(*there, {"spec", "revision"}, 0) >= revision) co_return remainder::none;
+      auto next = *there;
+      next["spec"] = spec;  // its resourceVersion makes this a compare-and-swap
+      written = co_await host_->replace(type, next, o);
+    }
+    if (written) co_return remainder::none;
+    auto code = written.error().code();
+    if (code != errc::conflict && code != errc::already_exists && code != errc::not_found) co_return written.error();
+  }
+  co_return error(errc::unavailable, "ResourceContended", "the resource keeps changing");
+}
+
+task<remainder> resource_sync::remove(const kube::resource_type& type, const std::string& name) {
+  auto gone = co_await host_->remove(type, {ns_, name});
+  if (!gone && gone.error().code() == errc::not_found) co_return remainder::none;
+  if (!gone) co_return gone.error();
+  auto again = co_await host_->get(type, {ns_, name});
+  if (!again && again.error().code() == errc::not_found) co_return remainder::none;
+  if (!again) co_return again.error();
+  co_return remainder::waiting;
+}
+
+task<remainder> resource_sync::sync_app(const std::string& resource) {
+  KUBEOPERA_CO_TRY(auto row, co_await store_->app_by_resource(resource));
+  if (!row) co_return remainder::none;
+  if (!row->deleting) co_return co_await ensure(kube::types::kubeopera_apps(), resource, app_spec_of(*row), row->revision);
+  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_apps(), resource));
+  if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await store_->drop_app(row->id));
+  co_return left;
+}
+
+task<remainder> resource_sync::sync_tenant(const std::string& name) {
+  KUBEOPERA_CO_TRY(auto row, co_await store_->vcluster_by_name(name));
+  if (!row) co_return remainder::none;
+  // A tenant's resource has no revision: what the row says is written once and is not changed afterwards.
+  if (!row->deleting) co_return co_await ensure(kube::types::kubeopera_tenants(), name, tenant_spec_of(*row), 0);
+  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_tenants(), name));
+  if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await store_->drop_vcluster(name));
+  co_return left;
+}
+
+task<control::outcome> row_reaper::reconcile(const std::string& key) {
+  auto slash = key.find('/');
+  auto kind = key.substr(0, slash);
+  auto name = key.substr(slash + 1);
+  result<remainder> left = kind == "app" ? co_await sync_->sync_app(name) : co_await sync_->sync_tenant(name);
+  if (!left) co_return left.error();
+  // The informer wakes this when the resource goes; the delay is for a missed word.
+  if (*left == remainder::waiting) co_return control::outcome::again_after(std::chrono::seconds(2));
+  co_return control::outcome::done();
+}
+
+}  // namespace kubeopera::inline v1::api

@@ -1,0 +1,45 @@
+// Makes the custom resources on the host cluster say what the database says: one resource a row, never an older revision over a newer.
+// Level-based: it gets a name, reads both sides and closes the gap; running it twice changes nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <kubeopera/control/controller.hpp>
+#include <kubeopera/kube/client.hpp>
+
+#include "server/services/api/store.hpp"
+
+namespace kubeopera::inline v1::api {
+
+/// What remains of a row that is being deleted.
+enum class remainder { none, waiting };
+
+/// Thread-safe.
+class resource_sync {
+ public:
+  resource_sync(std::shared_ptr<store> rows, std::shared_ptr<kube::client> host, std::string ns)
+      : store_(std::move(rows)), host_(std::move(host)), ns_(std::move(ns)) {}
+  /// Errors: unavailable and the like (try again); invalid_argument: the API server refuses the resource (dead letter).
+  task<remainder> sync_app(const std::string& resource);
+  task<remainder> sync_tenant(const std::string& name);
+
+ private:
+  task<remainder> ensure(const kube::resource_type& type, const std::string& name, const json::value& spec, std::int64_t revision);
+  task<remainder> remove(const kube::resource_type& type, const std::string& name);
+  std::shared_ptr<store> store_;
+  std::shared_ptr<kube::client> host_;
+  std::string ns_;
+};
+
+/// Waits for resources of deleted rows to disappear, then drops the rows. Keys are "app/<resource>" and "tenant/<name>".
+class row_reaper final : public control::reconciler {
+ public:
+  explicit row_reaper(std::shared_ptr<resource_sync> sync) : sync_(std::move(sync)) {}
+  task<control::outcome> reconcile(const std::string& key) override;
+
+ private:
+  std::shared_ptr<resource_sync> sync_;
+};
+
+}  // namespace kubeopera::inline v1::api

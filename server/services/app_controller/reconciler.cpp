@@ -1,0 +1,332 @@
+#include "server/services/app_controller/reconciler.hpp"
+
+#include <kubeopera/gitops/fleet.hpp>
+
+#include <algorithm>
+
+#include "server/services/app_controller/step.hpp"
+
+namespace kubeopera::inline v1::app_controller {
+
+using control::outcome;
+
+// ---- delivery_watch -------------------------------------------------------------------------------------------------
+
+delivery_watch::delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake, logger& log)
+    : executor_(std::move(executor)), wake_(std::move(wake)), log_(log) {}
+
+namespace {
+
+asio::awaitable<void> run_informer(std::shared_ptr<kube::informer> cache) {
+  auto ended = co_await cache->run();
+  static_cast<void>(ended);  // it only ever ends by being cancelled
+}
+
+}  // namespace
+
+void delivery_watch::ensure(const std::string& tenant, std::shared_ptr<kube::client> client) {
+  std::lock_guard lock(mutex_);
+  auto& e = all_[tenant];
+  if (e.cache) return;
+  kube::informer_options o;
+  o.ns = flux_namespace;
+  o.label_selector = "app.kubernetes.io/managed-by=kubeopera";
+  o.log = &log_;
+  e.cache = std::make_shared<kube::informer>(std::move(client), kube::types::kustomizations(), o);
+  auto tell = [wake = wake_](const kube::object_ptr& k) {
+    auto key = kube::annotation_of(*k, resource_annotation);
+    if (!key.empty()) wake(std::string(key));
+  };
+  kube::informer_handler h;
+  h.added = tell;
+  h.updated = [tell](const kube::object_ptr&, const kube::object_ptr& now) { tell(now); };
+  h.deleted = tell;
+  e.cache->add_handler(std::move(h));
+  e.running = background::start(executor_, run_informer(e.cache));
+}
+
+void delivery_watch::forget(const std::string& tenant) {
+  std::lock_guard lock(mutex_);
+  all_.erase(tenant);
+}
+
+void delivery_watch::stop() {
+  std::lock_guard lock(mutex_);
+  for (auto& [name, e] : all_) e.running.stop();
+  all_.clear();
+}
+
+// ---- reconciler -----------------------------------------------------------------------------------------------------
+
+reconciler::reconciler(std::shared_ptr<kube::client> host, vcluster_lookup vcluster, std::shared_ptr<app_service::client> manifests,
+                       std::shared_ptr<gitops::committer> git, std::shared_ptr<delivery_watch> watch, options o, clock& clk, logger& log)
+    : host_(std::move(host)), vcluster_(std::move(vcluster)), manifests_(std::move(manifests)), git_(std::move(git)),
+      watch_(std::move(watch)), options_(std::move(o)), clock_(clk), log_(log) {}
+
+task<outcome> reconciler::reconcile(const std::string& key) {
+  step s;
+  auto slash = key.find('/');
+  s.key = {key.substr(0, slash), key.substr(slash + 1)};
+  auto found = co_await host_->get(kube::types::kubeopera_apps(), s.key);
+  if (!found && found.error().code() == errc::not_found) co_return outcome::done();
+  if (!found) co_return found.error();
+  s.object = std::move(*found);
+  if (auto* status = json::get_object(s.object, {"status"})) {
+    auto decoded = json::decode<manifest::app_resource_status>(*status);
+    if (decoded) s.before = std::move(*decoded);
+  }
+  s.status = s.before;
+  auto* spec = s.object.if_contains("spec");
+  auto decoded = json::decode<manifest::app_resource_spec>(spec ? *spec : json::value());
+  if (!decoded) co_return co_await stop_at(s, "ManifestsRendered", decoded.error());
+  s.spec = std::move(*decoded);
+  auto directory = gitops::app_directory(s.spec.tenant_ref, s.spec.app.name);
+  if (!directory) co_return co_await stop_at(s, "ManifestsRendered", directory.error());
+  s.directory = std::move(*directory);
+  if (kube::being_deleted(s.object)) co_return co_await retire(s);
+  co_return co_await deliver(s);
+}
+
+// Writes a status that says where it stopped: for good (the spec is wrong) or until the next try.
+task<outcome> reconciler::stop_at(step& s, const char* condition, const error& e) {
+  auto generation = kube::generation_of(s.object);
+  bool stalled = e.code() == errc::invalid_argument || e.code() == errc::permission_denied;
+  auto message = e.message();
+  auto violations = e.violations();
+  for (const auto& v : violations) message += "; " + v.pointer + ": " + v.message;
+  set_condition(s.status, condition, "False", e.reason(), message, generation, clock_.now());
+  set_summary(s.status, "False", !stalled, stalled, e.reason(), message, generation, clock_.now());
+  KUBEOPERA_CO_CHECK(co_await save_status(s));
+  if (stalled) co_return outcome::stalled(e);
+  co_return e;
+}
+
+task<bool> reconciler::ensure_finalizer(step& s) {
+  auto* all = json::get_array(s.object, {"metadata", "finalizers"});
+  if (all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; })) co_return true;
+  json::array next = all ? *all : json::array();
+  next.emplace_back(manifest::finalizer_name);
+  json::object meta{{"resourceVersion", kube::resource_version_of(s.object)}, {"finalizers", std::move(next)}};
+  json::object patch{{"metadata", std::move(meta)}};
+  kube::write_options o;
+  o.field_manager = field_manager;
+  KUBEOPERA_CO_TRY(auto updated, co_await host_->patch(kube::types::kubeopera_apps(), s.key, kube::patch_kind::merge, patch, o));
+  s.object = std::move(updated);
+  co_return true;
+}
+
+task<outcome> reconciler::deliver(step& s) {
+  KUBEOPERA_CO_CHECK(co_await ensure_finalizer(s));
+  auto generation = kube::generation_of(s.object);
+  auto resolved = co_await resolve(s);
+  if (!resolved) {
+    auto e = resolved.error();
+    bool waiting = e.reason() == "VClusterNotReady";
+    auto stopped = co_await stop_at(s, "VClusterResolved", e);
+    if (waiting) co_return outcome::again_after(std::chrono::seconds(1));
+    co_return std::move(stopped);
+  }
+  set_condition(s.status, "VClusterResolved", "True", "Resolved", "", generation, clock_.now());
+  auto rendered = co_await render(s);
+  if (!rendered) co_return co_await stop_at(s, "ManifestsRendered", rendered.error());
+  set_condition(s.status, "ManifestsRendered", "True", "Rendered", "", generation, clock_.now());
+  auto committed = co_await commit(s);
+  if (!committed) co_return co_await stop_at(s, "Committed", committed.error());
+  set_condition(s.status, "Committed", "True", "Pushed", s.status.commit, generation, clock_.now());
+  auto configured = co_await configure_flux(s);
+  if (!configured) co_return co_await stop_at(s, "FluxConfigured", configured.error());
+  set_condition(s.status, "FluxConfigured", "True", "Configured", "", generation, clock_.now());
+  co_return co_await observe_delivery(s);
+}
+
+task<void> reconciler::resolve(step& s) {
+  KUBEOPERA_CO_TRY(s.inside, co_await vcluster_(s.spec.tenant_ref));
+  s.status.vcluster = s.spec.tenant_ref;
+  watch_->ensure(s.spec.tenant_ref, s.inside);
+  co_return result<void>();
+}
+
+task<void> reconciler::render(step& s) {
+  app_service::render_request request;
+  request.app = s.spec.app;
+  auto& c = request.context;
+  c.app_id = s.spec.app_id;
+  c.revision = s.spec.revision;
+  c.host = s.spec.host;
+  c.tenant_id = s.spec.tenant_id;
+  c.cloudspace = s.spec.cloudspace;
+  c.ingress_class = options_.ingress_class;
+  c.wildcard_tls_secret = options_.wildcard_tls_secret;
+  c.previous_template_hash = s.before.template_hash;
+  c.previous_template_revision = s.before.template_revision;
+  KUBEOPERA_CO_TRY(s.rendered, co_await manifests_->render(request));
+  s.status.address = (s.spec.app.tls ? "https://" : "http://") + s.spec.host;
+  co_return result<void>();
+}
+
+task<void> reconciler::commit(step& s) {
+  bool same = s.before.revision == s.spec.revision && s.before.content_hash == s.rendered.content_hash && !s.before.commit.empty();
+  if (same) co_return result<void>();
+  gitops::change change;
+  change.directory = s.directory;
+  change.files = s.rendered.files;
+  change.subject = "Deploy " + s.spec.app.name + " to " + s.spec.tenant_ref + ", revision " + std::to_string(s.spec.revision);
+  change.trailers = {{"Kubeopera-App", s.spec.app_id},
+                     {"Kubeopera-Revision", std::to_string(s.spec.revision)},
+                     {"Kubeopera-Actor", s.spec.actor},
+                     {"Kubeopera-Request-Id", s.spec.request_id}};
+  KUBEOPERA_CO_TRY(auto receipt, co_await git_->submit(std::move(change)));
+  s.status.commit = receipt.commit;
+  s.status.revision = s.spec.revision;
+  s.status.template_hash = s.rendered.template_hash;
+  s.status.template_revision = s.rendered.template_revision;
+  s.status.content_hash = s.rendered.content_hash;
+  log_.info("committed", {{"app", s.spec.app_id}, {"resource", s.key.str()}, {"commit", receipt.commit}, {"revision", std::to_string(s.spec.revision)}});
+  co_return result<void>();
+}
+
+task<void> reconciler::configure_flux(step& s) {
+  kube::write_options o;
+  o.field_manager = field_manager;
+  o.force = true;
+  const auto& sources = kube::types::git_repositories();
+  const auto& kustomizations = kube::types::kustomizations();
+  auto source = make_source(options_);
+  auto live = co_await s.inside->get(sources, {flux_namespace, source_name});
+  if (!live && live.error().code() != errc::not_found) co_return live.error();
+  if (!live || !covers(*live, source)) live = co_await s.inside->apply(sources, source, o);
+  if (!live) co_return live.error();
+  KUBEOPERA_CO_CHECK(co_await poke(s, *live));
+  auto wanted = make_kustomization(options_, s.key, s.spec.app.name, s.directory);
+  auto there = co_await s.inside->get(kustomizations, {flux_namespace, s.spec.app.name});
+  if (!there && there.error().code() != errc::not_found) co_return there.error();
+  if (!there || !covers(*there, wanted)) KUBEOPERA_CO_CHECK(co_await s.inside->apply(kustomizations, wanted, o));
+  co_return result<void>();
+}
+
+// Asks Flux to fetch now, unless its artifact holds our commit already or this commit was asked for before.
+task<bool> reconciler::poke(step& s, const kube::object& source) {
+  auto seen = revision_commit(json::get_string(source, {"status", "artifact", "revision"}));
+  if (seen == s.status.commit) co_return false;
+  if (kube::annotation_of(source, "reconcile.fluxcd.io/requestedAt") == s.status.commit) co_return false;
+  if (!seen.empty()) {
+    auto held = co_await git_->is_ancestor(s.status.commit, seen);
+    if (held && *held) co_return false;
+  }
+  json::object meta{{"annotations", json::object{{"reconcile.fluxcd.io/requestedAt", s.status.commit}}}};
+  json::object patch{{"metadata", std::move(meta)}};
+  kube::write_options o;
+  o.field_manager = field_manager;
+  KUBEOPERA_CO_CHECK(co_await s.inside->patch(kube::types::git_repositories(), {flux_namespace, source_name}, kube::patch_kind::merge, patch, o));
+  co_return true;
+}
+
+task<outcome> reconciler::observe_delivery(step& s) {
+  auto k = co_await s.inside->get(kube::types::kustomizations(), {flux_namespace, s.spec.app.name});
+  if (!k) co_return co_await stop_at(s, "Applied", k.error());
+  auto applied_commit = revision_commit(json::get_string(*k, {"status", "lastAppliedRevision"}));
+  auto attempted_commit = revision_commit(json::get_string(*k, {"status", "lastAttemptedRevision"}));
+  bool applied = false, attempted = false;
+  if (!applied_commit.empty()) {
+    KUBEOPERA_CO_TRY(applied, co_await git_->is_ancestor(s.status.commit, applied_commit));
+  }
+  if (!attempted_commit.empty()) {
+    KUBEOPERA_CO_TRY(attempted, co_await git_->is_ancestor(s.status.commit, attempted_commit));
+  }
+  auto d = judge_delivery(*k, applied, attempted);
+  auto generation = kube::generation_of(s.object);
+  auto now = clock_.now();
+  bool ok = d.what == delivery::kind::applied;
+  bool failed = d.what == delivery::kind::failed || d.what == delivery::kind::suspended;
+  set_condition(s.status, "Applied", ok ? "True" : failed ? "False" : "Unknown", d.reason, d.message, generation, now);
+  set_summary(s.status, ok ? "True" : failed ? "False" : "Unknown", !ok, false, d.reason, d.message, generation, now);
+  KUBEOPERA_CO_CHECK(co_await save_status(s));
+  if (ok) co_return outcome::done();
+  // The watch wakes this at the change; the delay is the safety net.
+  co_return outcome::again_after(failed ? std::chrono::seconds(10) : std::chrono::seconds(2));
+}
+
+task<void> reconciler::save_status(step& s) {
+  auto next = json::encode(s.status);
+  if (next == json::encode(s.before)) co_return result<void>();
+  json::object patch{{"status", next}};
+  kube::write_options o;
+  o.field_manager = field_manager;
+  o.subresource = "status";
+  auto saved = co_await host_->patch(kube::types::kubeopera_apps(), s.key, kube::patch_kind::merge, patch, o);
+  if (!saved && saved.error().code() != errc::not_found) co_return saved.error();
+  s.before = s.status;
+  co_return result<void>();
+}
+
+// ---- deletion -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Deletes the Kustomization, resumed so that Flux prunes. True when it and the app's namespace are gone.
+task<bool> take_down(kube::client& inside, const std::string& app) {
+  const auto& type = kube::types::kustomizations();
+  kube::object_key key{flux_namespace, app};
+  auto k = co_await inside.get(type, key);
+  if (k) {
+    if (kube::being_deleted(*k)) co_return false;
+    if (json::get_bool(*k, {"spec", "suspend"})) {
+      json::object patch{{"spec", json::object{{"suspend", false}}}};
+      kube::write_options o;
+      o.field_manager = field_manager;
+      KUBEOPERA_CO_CHECK(co_await inside.patch(type, key, kube::patch_kind::merge, patch, o));
+    }
+    auto gone = co_await inside.remove(type, key);
+    if (!gone && gone.error().code() != errc::not_found) co_return gone.error();
+    co_return false;
+  }
+  if (k.error().code() != errc::not_found) co_return k.error();
+  auto ns = co_await inside.get(kube::types::namespaces(), {"", app});
+  if (!ns && ns.error().code() == errc::not_found) co_return true;
+  if (!ns) co_return ns.error();
+  if (!kube::being_deleted(*ns)) {
+    // Made for the app's Secrets before Flux ever applied anything: nobody else will remove it.
+    auto gone = co_await inside.remove(kube::types::namespaces(), {"", app});
+    if (!gone && gone.error().code() != errc::not_found) co_return gone.error();
+  }
+  co_return false;
+}
+
+}  // namespace
+
+task<outcome> reconciler::retire(step& s) {
+  auto* all = json::get_array(s.object, {"metadata", "finalizers"});
+  bool ours = all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; });
+  if (!ours) co_return outcome::done();
+  gitops::change removal;
+  removal.directory = s.directory;
+  removal.subject = "Remove " + s.spec.app.name + " from " + s.spec.tenant_ref;
+  removal.trailers = {{"Kubeopera-App", s.spec.app_id},
+                      {"Kubeopera-Revision", std::to_string(s.spec.revision)},
+                      {"Kubeopera-Actor", s.spec.actor},
+                      {"Kubeopera-Request-Id", s.spec.request_id}};
+  auto removed = co_await git_->submit(std::move(removal));
+  if (!removed) co_return co_await stop_at(s, "Committed", removed.error());
+  auto inside = co_await vcluster_(s.spec.tenant_ref);
+  // A vCluster that is gone took everything with it.
+  bool no_vcluster = !inside && inside.error().code() == errc::not_found;
+  if (!inside && !no_vcluster) co_return co_await stop_at(s, "VClusterResolved", inside.error());
+  if (inside) {
+    watch_->ensure(s.spec.tenant_ref, *inside);
+    auto down = co_await take_down(**inside, s.spec.app.name);
+    if (!down) co_return co_await stop_at(s, "Applied", down.error());
+    if (!*down) co_return outcome::again_after(std::chrono::milliseconds(100));
+  }
+  json::array rest;
+  for (const auto& f : *all)
+    if (json::as_view(f) != manifest::finalizer_name) rest.push_back(f);
+  json::object meta{{"resourceVersion", kube::resource_version_of(s.object)}, {"finalizers", std::move(rest)}};
+  json::object patch{{"metadata", std::move(meta)}};
+  kube::write_options o;
+  o.field_manager = field_manager;
+  auto done = co_await host_->patch(kube::types::kubeopera_apps(), s.key, kube::patch_kind::merge, patch, o);
+  if (!done && done.error().code() != errc::not_found) co_return done.error();
+  co_return outcome::done();
+}
+
+}  // namespace kubeopera::inline v1::app_controller
