@@ -1,0 +1,41 @@
+// One reconciliation of a Kustomization: apply, prune and health, apart from the status that tells about it.
+#pragma once
+
+#include "src/testing/flux_build.hpp"
+#include "src/testing/flux_controllers.hpp"
+
+namespace kubeopera::inline v1::testing::sim {
+
+/// An entry of status.inventory: what was applied.
+struct inventory_entry {
+  object_key key;
+  std::string group, kind, version;
+  std::string id() const { return key.ns + "_" + key.name + "_" + group + "_" + kind; }
+  static std::optional<inventory_entry> parse(std::string_view id, std::string_view version);
+};
+
+std::vector<inventory_entry> inventory_of(const object& status);
+object inventory_json(const std::vector<inventory_entry>& entries);
+
+/// Applies and removes objects as kustomize-controller does. Lives for one pass.
+class applier {
+ public:
+  applier(environment& env, type_registry& registry, object_key owner);
+  /// Every object of a stage is checked with a dry run before any is written. Fills entries and changes ("Deployment/shop/a
+  /// created"). Errors: failed_precondition (reason ReconciliationFailed, the message Flux gives).
+  task<void> apply(std::vector<object> objects);
+  /// Deletes what is in before and not among the entries; "ConfigMap/shop/b2 deleted" goes to changes.
+  task<void> prune(std::vector<inventory_entry> before);
+  std::vector<inventory_entry> entries;
+  std::vector<std::string> changes;
+
+ private:
+  task<resource_type> type_of(const object& o);
+  task<void> stage(std::vector<object> objects);
+  task<void> wait_established(std::vector<object> objects);
+  environment& env_;
+  type_registry& registry_;
+  object_key owner_;
+};
+
+}  // namespace kubeopera::inline v1::testing::sim
