@@ -57,6 +57,8 @@ asio::awaitable<bool> cancelled() { return already_cancelled(); }
 
 asio::awaitable<bool> run_until(duration time, asio::awaitable<void> op) {
   auto executor = co_await asio::this_coro::executor;
+  // A cancellation that came before this call would never reach the new coroutine: its time is over at once.
+  if (co_await already_cancelled()) time = duration::zero();
   asio::steady_timer timer(executor, time);
   auto op_handler = asio::co_spawn(executor, quiet(std::move(op)), asio::deferred);
   auto wait_handler = timer.async_wait(asio::deferred);

@@ -1,10 +1,10 @@
 // Deadlines, notifications and cancellation.
 #include <kubeopera/core/async.hpp>
 
-#include <gtest/gtest.h>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <gtest/gtest.h>
+
 #include <thread>
 
 using namespace kubeopera;
@@ -36,7 +36,28 @@ asio::awaitable<void> wait_for_ever(notifier& n, errc& out) {
   if (!r) out = r.error().code();
 }
 
+// Waits twice under a deadline: a cancellation in between must end the second wait too.
+asio::awaitable<void> two_waits(std::function<void()> between, errc& out) {
+  auto first = sleep_for(1ms);
+  (void)co_await with_deadline<void>(10s, std::move(first));
+  between();
+  auto second = sleep_for(60s);
+  auto r = co_await with_deadline<void>(60s, std::move(second));
+  out = r ? errc::internal : r.error().code();
+}
+
 }  // namespace
+
+TEST(async, a_deadline_begun_after_cancellation_ends_at_once) {
+  asio::io_context io;
+  errc code = errc::internal;
+  background b;
+  auto started = std::chrono::steady_clock::now();
+  b = background::start(io.get_executor(), two_waits([&b] { b.stop(); }, code));
+  io.run();
+  EXPECT_EQ(code, errc::cancelled);
+  EXPECT_LT(std::chrono::steady_clock::now() - started, 30s);
+}
 
 TEST(async, deadline_cancels_and_reports) {
   asio::io_context io;
