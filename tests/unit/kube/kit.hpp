@@ -3,6 +3,7 @@
 
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/http/transport.hpp>
+#include <kubeopera/json/write.hpp>
 #include <kubeopera/kube/client.hpp>
 
 #include <boost/asio/io_context.hpp>
