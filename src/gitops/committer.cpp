@@ -18,6 +18,7 @@ using namespace detail;
 
 constexpr int compact_every = 64;
 constexpr std::size_t max_haves = 32;
+constexpr int max_splits = 24;  // enough to single out two or three refused changes of a full batch
 
 std::int64_t seconds_of(system_time t) { return std::chrono::duration_cast<std::chrono::seconds>(t.time_since_epoch()).count(); }
 
@@ -183,13 +184,14 @@ class batching_committer : public committer {
 
   // Commits a batch. Where the server refuses one of several changes, halves are tried so that only the culprit fails.
   asio::awaitable<void> commit(pending_list batch) {
+    int splits = max_splits;
     std::deque<pending_list> parts{std::move(batch)};
     while (!parts.empty()) {
       auto part = std::move(parts.front());
       parts.pop_front();
       auto done = co_await commit_part(part);
       if (done) continue;
-      if (done.error().code() == errc::permission_denied && part.size() > 1) {
+      if (done.error().reason() == "PushRefused" && part.size() > 1 && splits-- > 0) {
         auto middle = part.begin() + static_cast<std::ptrdiff_t>(part.size() / 2);
         parts.emplace_front(middle, part.end());
         parts.emplace_front(part.begin(), middle);

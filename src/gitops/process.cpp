@@ -17,8 +17,8 @@
 #include <mutex>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,6 +190,20 @@ asio::awaitable<void> pump_errors(std::shared_ptr<State> s) {
   }
 }
 
+// What the program wrote before it ended and pump_errors() has not met yet. Its descriptor does not block.
+template <class State>
+void keep_last_words(State& s) {
+  char buffer[4096];
+  ssize_t n;
+  boost::system::error_code ec;
+  if (!s.stderr_pipe.is_open()) return;
+  s.stderr_pipe.native_non_blocking(true, ec);
+  if (ec) return;
+  while ((n = ::read(s.stderr_pipe.native_handle(), buffer, sizeof buffer)) > 0)
+    s.errors.append(buffer, static_cast<std::size_t>(n));
+  if (s.errors.size() > error_tail) s.errors.erase(0, s.errors.size() - error_tail);
+}
+
 template <class State>
 asio::awaitable<void> reap(std::shared_ptr<State> s) {
   boost::system::error_code ec;
@@ -197,6 +211,7 @@ asio::awaitable<void> reap(std::shared_ptr<State> s) {
   if (ec) co_return;
   {
     std::lock_guard lock(s->mutex);
+    keep_last_words(*s);
     int status = 0;
     bool known = ::waitpid(s->pid, &status, 0) == s->pid;  // it has ended: this does not block
     s->reaped = true;
@@ -215,7 +230,7 @@ result<std::unique_ptr<child_process>> child_process::start(asio::any_io_executo
   file_handle errors_read(errors[0]), errors_write(errors[1]);
   pid_t pid = -1;
   if (int code = spawn_setup().run(pid, theirs.get(), errors_write.get(), options)) return spawn_error(code, options.program);
-  int pidfd = ::pidfd_open(pid, 0);
+  int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));  // glibc 2.36 declares its wrapper without extern "C"
   if (pidfd < 0) {
     int code = errno, status = 0;
     ::kill(-pid, SIGKILL);
