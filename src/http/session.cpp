@@ -162,7 +162,10 @@ asio::awaitable<bool> session::exchange() {
   ++exchange_;  // a body source of this exchange that somebody kept reads nothing more
   if (!answered) co_return false;
   if (keep_alive_) co_return true;
-  co_await linger();
+  if (!body_done_ || !in_.empty())
+    co_await linger();
+  else
+    co_await finish();
   co_return false;
 }
 
@@ -312,11 +315,16 @@ asio::awaitable<void> session::refuse(int status, std::string_view reason, std::
   if (sent) co_await linger();
 }
 
-// Lets the peer read the answer before the connection goes: what it still sends is taken in, for a moment.
-asio::awaitable<void> session::linger() {
+asio::awaitable<void> session::finish() {
   set_deadline(phase::writing, std::chrono::seconds(2));
   auto finished = co_await stream_->finish_writing();
-  for (std::size_t taken = 0; finished && taken < 1u << 20;) {
+  if (!finished) context_->log->debug("http connection ended badly", {{"peer", stream_->peer()}, {"error", finished.error()}});
+}
+
+// Lets the peer read the answer before the connection goes: what it still sends is taken in, for a moment.
+asio::awaitable<void> session::linger() {
+  co_await finish();
+  for (std::size_t taken = 0; taken < 1u << 20;) {
     in_.consume(in_.size());
     auto got = co_await receive(16u << 10);
     if (!got || *got == 0) break;

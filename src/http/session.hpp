@@ -57,6 +57,7 @@ class session : public std::enable_shared_from_this<session> {
   asio::awaitable<bool> respond_stream(response& res, std::optional<std::uint64_t> length);
   asio::awaitable<bool> pump(body_source& source, std::optional<std::uint64_t> length, bool chunked);
   asio::awaitable<void> refuse(int status, std::string_view reason, std::string_view message);
+  asio::awaitable<void> finish();
   asio::awaitable<void> linger();
   void write_head(const response& res, std::optional<std::uint64_t> length, bool chunked);
   task<void> send(std::string_view a, std::string_view b = {}, std::string_view c = {});
