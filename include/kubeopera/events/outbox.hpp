@@ -1,0 +1,63 @@
+// The transactional outbox: what must happen elsewhere is a row in the same transaction as its cause, and a relay makes it happen
+// at least once, in order for each aggregate. A paused relay that wakes cannot undo what another took over: claims carry a token.
+#pragma once
+
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/core/log.hpp>
+#include <kubeopera/core/metrics.hpp>
+#include <kubeopera/json/value.hpp>
+#include <kubeopera/postgres/pool.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace kubeopera::inline v1::events {
+
+/// The outbox's table, for a migration of the service that owns the schema.
+extern const char* const outbox_sql;
+
+/// The statement that adds a row; put it into the transaction of its cause.
+/// @param aggregate rows of one aggregate are delivered in order, one at a time
+/// @param topic     what the sink tells rows apart by
+postgres::statement enqueue(const std::string& aggregate, const std::string& topic, const json::object& payload);
+
+struct outbox_row {
+  std::int64_t seq = 0;
+  std::string id;          ///< uuid; the same on every delivery of this row
+  std::string aggregate, topic;
+  json::object payload;
+  int attempts = 0;        ///< deliveries before this one
+};
+
+/// Delivers one row. Success ends it. An error that is transient() (or conflict, or internal) is tried again with growing delays;
+/// any other one makes the row a dead letter, kept with its cause.
+using outbox_sink = std::function<task<void>(const outbox_row& row)>;
+
+struct relay_options {
+  relay_options() = default;
+  int batch = 64;                                         ///< rows claimed at once
+  duration lease = std::chrono::seconds(30);              ///< a claim older than this is another relay's to take
+  duration poll = std::chrono::seconds(2);                ///< safety net for a missed wake()
+  duration first_retry = std::chrono::milliseconds(100);  ///< doubles, with full jitter
+  duration max_retry = std::chrono::seconds(30);
+  std::chrono::hours keep_done{24};                       ///< then done rows are deleted, a thousand at a time
+};
+
+/// Thread-safe. Metrics: kubeopera_outbox_delivered_total, _retries_total, _dead_total.
+class outbox_relay {
+ public:
+  virtual ~outbox_relay() = default;
+  /// Claims and delivers until cancelled; a database that is down is waited for. Errors: cancelled.
+  virtual task<void> run() = 0;
+  /// Says that rows were added. Never blocks.
+  virtual void wake() noexcept = 0;
+};
+
+/// Lifetime: clk, log and all must outlive the relay.
+std::shared_ptr<outbox_relay> make_outbox_relay(asio::any_io_executor executor, std::shared_ptr<postgres::pool> pool, outbox_sink sink,
+                                                relay_options options = relay_options(), clock& clk = clock::real(),
+                                                logger& log = logger::none(), metrics* all = nullptr);
+
+}  // namespace kubeopera::inline v1::events
