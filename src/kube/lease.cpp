@@ -1,9 +1,8 @@
 // The election's shell: does what the machine says and runs the leader's body exactly while leadership holds.
 #include "src/kube/lease_machine.hpp"
 
+#include <kubeopera/core/wait.hpp>
 #include <kubeopera/kube/lease.hpp>
-
-#include <boost/asio/this_coro.hpp>
 
 #include <atomic>
 #include <mutex>
@@ -141,27 +140,29 @@ task<void> elect(state_ptr s, lease_machine& machine, const leader_body& body, l
   }
 }
 
-task<void> release(state_ptr s, lease_machine& machine) {
+asio::awaitable<void> release(state_ptr s, lease_machine& machine) {
   auto lease = machine.release(s->time().now());
-  if (!lease) co_return result<void>();
+  if (!lease) co_return;
   auto op = s->api->replace(types::leases(), *lease);
   auto written = co_await with_deadline<object>(s->options.retry_period, std::move(op));
   if (!written) s->log().warn("lease not released", {{"lease", s->options.name}, {"error", written.error()}});
   machine.on_released();
-  co_return result<void>();
+}
+
+// The body ends first, then the Lease is free for others.
+asio::awaitable<void> wind_down(state_ptr s, lease_machine& machine, leadership& own) {
+  publish(*s, machine, false);
+  auto ended = co_await end_body(own);
+  if (!ended) s->log().warn("the leader's body was not awaited", {{"error", ended.error()}});
+  if (s->options.release_on_stop) co_await release(s, machine);
+  publish(*s, machine, false);
 }
 
 task<void> run_election(state_ptr s, leader_body body) {
   lease_machine machine(s->options, [s] { return s->random(); });
   leadership own;
   auto outcome = co_await elect(s, machine, body, own);
-  // What follows must happen although this coroutine may have been cancelled.
-  co_await asio::this_coro::reset_cancellation_state();
-  publish(*s, machine, false);
-  auto ended = co_await end_body(own);
-  if (s->options.release_on_stop) co_await release(s, machine);
-  if (!ended) co_return ended.error();
-  publish(*s, machine, false);
+  co_await uncancelled(wind_down(s, machine, own));
   co_return outcome;
 }
 
