@@ -2,6 +2,10 @@
 // It stores and admits; it controls nothing: Deployments, pods, garbage and namespaces need the controllers of testing/world.hpp.
 #pragma once
 
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/http/transport.hpp>
+#include <kubeopera/json/value.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,10 +13,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <kubeopera/core/clock.hpp>
-#include <kubeopera/http/transport.hpp>
-#include <kubeopera/json/value.hpp>
 
 namespace kubeopera::inline v1::testing {
 
@@ -28,8 +28,8 @@ struct api_user {
 struct api_access {
   api_access() = default;
   api_user user;
-  std::string verb;                             ///< "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"
-  std::string group, resource, subresource;     ///< resource is empty for paths outside the API ("/version")
+  std::string verb;  ///< "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"
+  std::string group, resource, subresource;  ///< resource is empty for paths outside the API ("/version")
   std::string ns, name;
   std::string path;
 };
@@ -50,20 +50,31 @@ using api_log_source =
 struct api_server_options {
   api_server_options() = default;
   std::string name = "kubernetes";
-  clock* time = &clock::real();                 ///< must outlive the server
+  clock* time = &clock::real();  ///< must outlive the server
   /// Bearer token to user. The default knows "admin".
   std::map<std::string, api_user> tokens = {{"admin", api_user("admin", {"system:masters"})}};
-  bool anonymous = true;                        ///< requests without credentials are system:anonymous; otherwise 401
+  bool anonymous = true;  ///< requests without credentials are system:anonymous; otherwise 401
   /// Decides for users outside system:masters. Empty: they may read /version, health, discovery and review themselves only.
   std::function<bool(const api_access&)> allow;
   std::string version = "v1.36.3";
-  std::string address = "127.0.0.1:6443";       ///< what GET /api names as the server's address
-  std::size_t history = 20'000;                 ///< watch events kept for each resource
-  std::size_t call_log = 1'000;                 ///< requests remembered
-  /// Every new namespace gets the ServiceAccount "default" and the ConfigMap "kube-root-ca.crt", as the real controllers make them.
+  std::string address = "127.0.0.1:6443";  ///< what GET /api names as the server's address
+  std::size_t history = 4'000;             ///< watch events kept for each resource
+  std::size_t call_log = 1'000;            ///< requests remembered
+  /// Every new namespace gets the ServiceAccount "default" and the ConfigMap "kube-root-ca.crt", as the real controllers make
+  /// them.
   bool seed_namespaces = true;
-  std::string cluster_ca;                       ///< PEM written to kube-root-ca.crt
+  std::string cluster_ca;  ///< PEM written to kube-root-ca.crt
 };
+
+/// One committed change, for whoever keeps the objects elsewhere.
+struct api_commit {
+  std::string resource;  ///< "apps/deployments", "/pods"
+  std::string ns, name;
+  std::uint64_t resource_version = 0;
+  std::string object;  ///< the whole object as JSON; empty: it was removed
+};
+/// Called under the store's lock, in the order of resourceVersion: it must be quick and must not call the server.
+using api_commit_log = std::function<void(const api_commit&)>;
 
 /// A request that was answered.
 struct api_call {
@@ -75,11 +86,11 @@ struct api_call {
 struct api_fault {
   api_fault() = default;
   std::string verb, resource, ns, name;
-  int times = 1;                                ///< how often; negative: until cleared
-  int status = 0;                               ///< 0: only delay
+  int times = 1;   ///< how often; negative: until cleared
+  int status = 0;  ///< 0: only delay
   std::string reason = "InternalError";
   std::string message = "injected fault";
-  std::optional<int> retry_after;               ///< seconds; sent as header and in the Status
+  std::optional<int> retry_after;  ///< seconds; sent as header and in the Status
   duration delay = duration::zero();
 };
 
@@ -93,7 +104,8 @@ class api_faults {
   void inject(api_fault rule);
   /// Forgets all rules and ends a down time.
   void clear();
-  /// While down every request fails as a refused connection does on a transport, and with 503 through a listener; open watches end.
+  /// While down every request fails as a refused connection does on a transport, and with 503 through a listener; open watches
+  /// end.
   void set_down(bool down);
   bool down() const noexcept;
   /// Ends every open watch of a resource ("" = of all) in the middle of the stream.
@@ -109,16 +121,16 @@ class api_faults {
 /// The server.
 ///
 /// What it does: discovery (also aggregated), OpenAPI v2 and v3 (types only), get, list (pages, selectors, resourceVersion rules,
-/// Table, PartialObjectMetadata), watch (history, bookmarks, initial events, 410), create, replace, patch (JSON, merge, strategic,
-/// server-side apply with managedFields), delete and deletecollection (preconditions, finalizers, propagation, grace), dry run, field
-/// validation, generation, status and scale, CustomResourceDefinitions with structural schemas, Pod Security and ResourceQuota
-/// admission, logs through a callback, bindings, evictions, tokens.
+/// Table, PartialObjectMetadata), watch (history, bookmarks, initial events, 410), create, replace, patch (JSON, merge,
+/// strategic, server-side apply with managedFields), delete and deletecollection (preconditions, finalizers, propagation, grace),
+/// dry run, field validation, generation, status and scale, CustomResourceDefinitions with structural schemas, Pod Security and
+/// ResourceQuota admission, logs through a callback, bindings, evictions, tokens.
 ///
-/// Limits: JSON and YAML bodies only, no protobuf; no CEL rules (x-kubernetes-validations are stored, not evaluated); no webhooks, no
-/// aggregated API servers, no conversion between versions of one kind (a CRD's versions share what is stored); exec, attach,
-/// port-forward and proxy answer 501; RBAC objects are stored but do not decide (api_server_options::allow does); validation of
-/// built-in kinds covers names, labels, immutability and what manifests get wrong most, not every rule; LimitRange, priority and
-/// node admission are absent. Everything is in memory.
+/// Limits: JSON and YAML bodies only, no protobuf; no CEL rules (x-kubernetes-validations are stored, not evaluated); no
+/// webhooks, no aggregated API servers, no conversion between versions of one kind (a CRD's versions share what is stored); exec,
+/// attach, port-forward and proxy answer 501; RBAC objects are stored but do not decide (api_server_options::allow does);
+/// validation of built-in kinds covers names, labels, immutability and what manifests get wrong most, not every rule; LimitRange,
+/// priority and node admission are absent. Everything is in memory.
 ///
 /// Thread safety: all members may be called from any thread. Lifetime: handlers and transports keep the state alive.
 /// Source: Kubernetes API concepts, API conventions, server-side apply; compared with a recorded kube-apiserver 1.36.3.
@@ -133,6 +145,13 @@ class api_server {
   http::handler handler() const;
   /// In process, already authenticated as user; an Authorization header is not looked at.
   std::shared_ptr<http::transport> transport(api_user user = api_user("admin", {"system:masters"})) const;
+
+  /// Tells log every object that is there, and from then on every change. Empty: tells nobody.
+  void set_commit_log(api_commit_log log);
+  /// Puts back what a commit log told, in any order; what was there before is forgotten, and watches from before get 410. A
+  /// commit without a resource only says how far resource versions had come. Call it before anything uses the server.
+  /// Errors: data_loss (an object that cannot be read, or a resource that no CustomResourceDefinition among them serves).
+  result<void> restore(std::vector<api_commit> all);
 
   void set_log_source(api_log_source source);
   void add_token(std::string token, api_user user);
