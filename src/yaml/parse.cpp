@@ -73,23 +73,10 @@ result<void> check_bytes(std::string_view text) {
   return {};
 }
 
-bool closed(std::string_view text, const YAML::Mark& mark) {
-  auto i = static_cast<std::size_t>(mark.pos < 0 ? 0 : mark.pos);
-  while (i < text.size() && (text[i] == '!' || text[i] == '&')) {
-    i = text.find_first_of(" \t\n", i);
-    i = text.find_first_not_of(" \t\n", i);
-  }
-  if (i >= text.size() || (text[i] != '"' && text[i] != '\'')) return true;
-  char quote = text[i];
-  for (++i; i < text.size(); ++i) {
-    if (quote == '"' && text[i] == '\\')
-      ++i;
-    else if (text[i] == quote && quote == '\'' && i + 1 < text.size() && text[i + 1] == quote)
-      ++i;
-    else if (text[i] == quote)
-      return true;
-  }
-  return false;
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();)
+    if (next_code_point(text, i) == 0xFFFFFFFF) return false;
+  return true;
 }
 
 result<std::size_t> parse(std::string_view text, YAML::EventHandler& handler, const std::function<std::string()>& pointer,
@@ -104,7 +91,10 @@ result<std::size_t> parse(std::string_view text, YAML::EventHandler& handler, co
   } catch (const stop& s) {
     return s.cause;
   } catch (const YAML::Exception& e) {
-    auto message = e.mark.is_null() ? std::string(e.msg) : at(e.mark.line, e.mark.column, e.msg);
+    // The parser quotes single bytes of what it stumbled over; half a character must not get into a message.
+    std::string what = e.msg;
+    std::replace_if(what.begin(), what.end(), [](unsigned char c) { return c < 0x20 || c > 0x7E; }, '?');
+    auto message = e.mark.is_null() ? what : at(e.mark.line, e.mark.column, what);
     return error(errc::invalid_argument, "MalformedYaml", "not YAML: " + message).with_violation(pointer(), message);
   }
 }

@@ -24,9 +24,8 @@ std::string at(int line, int column, std::string_view what);
 /// Valid UTF-8 without byte order mark, control characters (except line feed and tab) and Unicode line ends.
 result<void> check_bytes(std::string_view text);
 
-/// yaml-cpp takes a quoted scalar that never ends. True when the one at mark (tags before it or not) has its closing quote, or
-/// is not quoted at all.
-bool closed(std::string_view text, const YAML::Mark& mark);
+/// True for well-formed UTF-8.
+bool is_utf8(std::string_view text);
 
 /// Feeds documents to the handler until there is none left or more() says no.
 /// @param pointer  asked for the JSON pointer when the parser itself finds a fault

@@ -1,6 +1,7 @@
 // The lax reader: what go.yaml.in/yaml/v2 followed by sigs.k8s.io/yaml's conversion to JSON makes of a body.
 #include "src/yaml/parse.hpp"
 #include "src/yaml/scalar.hpp"
+#include "src/yaml/span.hpp"
 
 #include <kubeopera/json/read.hpp>
 #include <kubeopera/json/write.hpp>
@@ -52,6 +53,19 @@ std::string decode_base64(std::string_view text) {
   return out;
 }
 
+// yaml-cpp makes a lone byte of the escapes \N and \_.
+std::string repaired(const std::string& text) {
+  if (is_utf8(text)) return text;
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    auto c = static_cast<unsigned char>(text[i]);
+    bool lone = (c == 0x85 || c == 0xA0) && (i == 0 || (static_cast<unsigned char>(text[i - 1]) < 0x80));
+    if (lone) out.push_back('\xC2');
+    out.push_back(text[i]);
+  }
+  return is_utf8(out) ? out : std::string();
+}
+
 class go_handler final : public YAML::EventHandler {
  public:
   go_handler(std::string_view text, std::vector<std::string>* duplicates) : text_(text), duplicates_(duplicates) {}
@@ -70,7 +84,7 @@ class go_handler final : public YAML::EventHandler {
     add(mark, it->second);
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, const std::string& text) override {
-    if (!closed(text_, mark)) fail(mark, "found unexpected end of stream");
+    if (!locate_scalar(text_, static_cast<std::size_t>(mark.pos), text)) fail(mark, "found unexpected end of stream");
     if (in_key() && tag == "?" && text == "<<") {
       stack_.back().has_key = stack_.back().merging = true;
       return;
@@ -87,7 +101,7 @@ class go_handler final : public YAML::EventHandler {
       if (!v) fail(mark, "json: unsupported value: " + text);
       return scalar_value(mark, anchor, std::move(*v));
     }
-    scalar_value(mark, anchor, json::value(text));
+    scalar_value(mark, anchor, json::value(repaired(text)));
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
     open(mark, anchor, false);

@@ -194,6 +194,12 @@ scalar resolve_strict(std::string_view s) {
     return {scalar_kind::number, *d};
   }
   if (some_integer(s) || some_real(s) || sexagesimal(s) || timestamp(s)) return {scalar_kind::ambiguous, {}};
+  if (s.find('_') != std::string_view::npos) {
+    // Some readers drop every underscore before they look.
+    std::string without(s);
+    std::erase(without, '_');
+    if (some_integer(without) || some_real(without)) return {scalar_kind::ambiguous, {}};
+  }
   return {};
 }
 

@@ -29,7 +29,8 @@ struct limits {
 ///
 /// Errors: too_large, and invalid_argument with one violation (JSON pointer; line and column in the message) and the reason
 /// MalformedYaml, DuplicateKey, Anchor, Alias, MergeKey, Tag, Directive, KeyNotString, SecondDocument, AmbiguousScalar,
-/// NumberOutOfRange, TooDeep, TooManyNodes or BadCharacter (bad UTF-8, byte order mark, UTF-16, control characters).
+/// NumberOutOfRange, TooDeep, TooManyNodes or BadCharacter (bad UTF-8, byte order mark, UTF-16, control characters, a tab outside
+/// of quotes, blocks and comments).
 /// Thread safety: pure.
 result<json::value> read(std::string_view text, const limits& lim = limits());
 

@@ -47,11 +47,32 @@ std::vector<refusal> refusals() {
       {"a: 1\n---\n", "SecondDocument", "", "a: 1\n...\n"},
       {"a: 1\n...\ngarbage\n", "SecondDocument", "", "a: 1\n...\n# comment\n"},
       {"{\"a\":1} x\n", "SecondDocument", "", "{\"a\":1} # x\n"},
-      {"a: [b, c\n", "MalformedYaml", "/a/2", "a: [b, c]\n"},
+      {"a: [b, c\n", "MalformedYaml", "/a/1", "a: [b, c]\n"},
       {"a: \"b\n", "MalformedYaml", "/a", "a: \"b\"\n"},
       {"a: 'b''\n", "MalformedYaml", "/a", "a: 'b'''\n"},
       {"\"a\\\": 1", "MalformedYaml", "", "\"a\\\\\": 1"},
       {"a: !!str \"b\n", "MalformedYaml", "/a", "a: !!str \"b\"\n"},
+      {"a: b\nc\n", "MalformedYaml", "", "a: b\nc:\n"},
+      {"a: b\n\"c\"\n", "MalformedYaml", "", "a: b\n\"c\" :\n"},
+      {"a\n b: c\n", "MalformedYaml", "", "a b: c\n"},
+      {"!!str\n", "Tag", "", "!!str b\n"},
+      {"a: |#\n  b\n", "MalformedYaml", "/a", "a: | #\n  b\n"},
+      {"...\n", "MalformedYaml", "", "a\n...\n"},
+      {"?\nc\n: d\n", "MalformedYaml", "", "? c\n: d\n"},
+      {"a:\tb\n", "BadCharacter", "", "a: \"\tb\" #\tc\n"},
+      {"a:\n\tb\n", "BadCharacter", "", "a: |\n  b\n  c\td\n  \te\nb: 1\n"},
+      {"a: b\tc\n", "BadCharacter", "", "a: 'b\tc'\n"},
+      {"a: 'b' \t#\n", "BadCharacter", "", "a: 'b' #\t\n"},
+      {"a: |\n  \tb\n", "BadCharacter", "", "a: |\n  b\tc\n"},
+      {"{a:}\n", "MalformedYaml", "", "{a: }\n"},
+      {"{a}\n", "MalformedYaml", "", "{\"a\":1}\n"},
+      {"[a,, b]\n", "MalformedYaml", "/1", "[a, ~, b]\n"},
+      {"[:a]\n", "MalformedYaml", "/0", "[\":a\"]\n"},
+      {"? a\n:\n\nb\n", "MalformedYaml", "", "? a\n:\n\n b\n"},
+      {"a:\n'b'\n", "MalformedYaml", "/a", "a:\n 'b'\n"},
+      {"a: \"\\\xc3\xa9\"\n", "MalformedYaml", "/a", "a: \"\xc3\xa9\"\n"},
+      {"a: \"\\_\"\n", "BadCharacter", "/a", "a: \"\\xa0\"\n"},
+      {"a: \"\\N\"\n", "BadCharacter", "/a", "a: \"\\x85\"\n"},
       {"", "MalformedYaml", "", "a: 1"},
       {"# nothing\n", "MalformedYaml", "", "{} # something\n"},
       {"\xef\xbb\xbf"
@@ -145,6 +166,12 @@ TEST(yaml_read, styles) {
             R"({"a":"x\n y\n\nz\n","b":"one two","c":"it's","d":"t\tué"})");
   EXPECT_EQ(as_json("- - 1\n  - 2\n- k: v\n  l: [m, {o: p}]\n"), R"([[1,2],{"k":"v","l":["m",{"o":"p"}]}])");
   EXPECT_EQ(as_json("plain over\n  two lines\n"), R"("plain over two lines")");
+}
+
+TEST(yaml_read, escapes) {
+  EXPECT_EQ(as_json(R"("\x41\xe9\u20ac\U0001f600\0\a\e\/\\\t\ ")"),
+            "\"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\\u0000\\u0007\\u001b/\\\\\\t \"");
+  EXPECT_EQ(json::write(*yaml::read_as_go(R"(["\_", "x\_y"])")), "[\"\xc2\xa0\",\"x\xc2\xa0y\"]");
 }
 
 TEST(yaml_read, limits) {
