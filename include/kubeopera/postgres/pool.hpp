@@ -1,6 +1,11 @@
 // PostgreSQL: a pool of asynchronous connections, transactions, pipelined statements.
 #pragma once
 
+#include <kubeopera/core/async.hpp>
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/core/log.hpp>
+#include <kubeopera/core/metrics.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -9,10 +14,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <kubeopera/core/async.hpp>
-#include <kubeopera/core/clock.hpp>
-#include <kubeopera/core/log.hpp>
 
 namespace kubeopera::inline v1::postgres {
 
@@ -82,16 +83,26 @@ class session {
   virtual task<rows> query(const statement& st) = 0;
   /// All in one round trip, in order; the first error ends it.
   virtual task<std::vector<rows>> pipeline(const std::vector<statement>& all) = 0;
+  /// SQL text of any number of statements without parameters (a migration), inside this transaction. No time limit.
+  virtual task<void> script(const std::string& sql);
 };
 
 struct pool_options {
   pool_options() = default;
-  std::string url;                 ///< postgres:// URL or keyword string
-  std::string schema;              ///< becomes search_path; made by migrate()
+  std::string url;     ///< postgres:// URL or keyword string
+  std::string schema;  ///< becomes search_path; made by migrate()
   int size = 8;
   duration connect_timeout = std::chrono::seconds(5);
   duration acquire_timeout = std::chrono::seconds(10);
   duration statement_timeout = std::chrono::seconds(30);
+  std::string application_name = "kubeopera";
+};
+
+/// What a pool is doing.
+struct pool_stats {
+  int open = 0;     ///< connections, those being made included
+  int idle = 0;     ///< of these, free to use
+  int waiting = 0;  ///< callers in the queue
 };
 
 /// Thread-safe.
@@ -115,6 +126,7 @@ class pool {
   task<void> transaction_void(std::function<task<void>(session&)> body) { return run_transaction(std::move(body)); }
   /// Closes idle connections; later calls fail as unavailable.
   virtual void close() = 0;
+  virtual pool_stats stats() const { return {}; }
 
  protected:
   virtual task<void> run_transaction(std::function<task<void>(session&)> body) = 0;
@@ -129,8 +141,15 @@ class pool {
   }
 };
 
-/// Connects lazily. Lifetime: executor's context must outlive the pool.
-std::shared_ptr<pool> make_pool(asio::any_io_executor executor, pool_options options, logger& log = logger::none());
+/// Connects lazily; callers that find all connections busy wait in order. A failed connect makes callers fail at once
+/// (unavailable, retry_after 2 s) until a growing pause of at most 2 s is over. A statement under way when its caller is
+/// cancelled ends with its connection: the server notices within a second.
+/// Metrics (label pool = schema): kubeopera_postgres_connections{state=open|idle}, kubeopera_postgres_waiting,
+/// kubeopera_postgres_acquire_seconds, kubeopera_postgres_exchange_seconds, kubeopera_postgres_connects_total{result},
+/// kubeopera_postgres_errors_total{code}, kubeopera_postgres_retries_total.
+/// Lifetime: executor's context, log and all must outlive the pool.
+std::shared_ptr<pool> make_pool(asio::any_io_executor executor, pool_options options, logger& log = logger::none(),
+                                metrics* all = nullptr);
 
 /// One numbered migration.
 struct migration {
@@ -139,7 +158,9 @@ struct migration {
   std::string sql;
 };
 /// Applies, in order and each in its transaction under an advisory lock, what the schema's table schema_migrations lacks.
-/// Errors: failed_precondition (an applied migration's text changed, by checksum), those of the statements.
+/// Several processes may do it at once. Returns how many it applied.
+/// Errors: failed_precondition (reason MigrationChanged: an applied migration's text changed, by checksum),
+/// invalid_argument (numbers not ascending), those of the statements (prefixed with the migration's name).
 task<int> migrate(pool& p, const std::string& schema, const std::vector<migration>& all);
 
 /// One LISTEN connection for a process. run() reconnects for ever; after each (re)connect and on every notification of
@@ -147,7 +168,9 @@ task<int> migrate(pool& p, const std::string& schema, const std::vector<migratio
 class listener {
  public:
   virtual ~listener() = default;
+  /// on_notify runs on run()'s strand and must not block.
   virtual void subscribe(std::string channel, std::function<void(std::string_view payload)> on_notify) = 0;
+  /// Errors: cancelled.
   virtual task<void> run() = 0;
 };
 std::shared_ptr<listener> make_listener(asio::any_io_executor executor, std::string url, logger& log = logger::none());
