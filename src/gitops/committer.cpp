@@ -124,6 +124,11 @@ class batching_committer : public committer {
     return tip_;
   }
 
+  std::size_t waiting() const override {
+    std::lock_guard lock(mutex_);
+    return queue_.size();
+  }
+
  private:
   pending_list take() {
     std::lock_guard lock(mutex_);

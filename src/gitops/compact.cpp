@@ -86,9 +86,10 @@ result<std::vector<pack_entry>> parse_pack_index(std::string_view bytes) {
   return out;
 }
 
-result<compaction> merge_packs(const std::string& repository, std::size_t max_packs) {
+result<compaction> merge_packs(const std::string& repository, std::size_t max_packs, const std::set<std::string>& except) {
   compaction out;
   auto packs = list_packs(repository + "/objects/pack");
+  std::erase_if(packs, [&](const small_pack& p) { return except.contains(p.path); });
   if (packs.size() <= max_packs) return out;
   pack_builder merged;
   std::uint64_t total = 0;

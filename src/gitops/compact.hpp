@@ -5,6 +5,7 @@
 
 #include <kubeopera/core/result.hpp>
 
+#include <set>
 #include <string>
 
 namespace kubeopera::inline v1::gitops::detail {
@@ -18,6 +19,7 @@ struct compaction {
 
 /// Writes one pack in place of the smaller ones when more than max_packs are there; the old ones are still there afterwards.
 /// Packs with deltas, with a .keep file or beyond the size limit are left alone. Errors: unavailable, data_loss.
-result<compaction> merge_packs(const std::string& repository, std::size_t max_packs);
+/// The paths in `except` count as gone.
+result<compaction> merge_packs(const std::string& repository, std::size_t max_packs, const std::set<std::string>& except);
 
 }  // namespace kubeopera::inline v1::gitops::detail

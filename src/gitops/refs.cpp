@@ -37,11 +37,23 @@ class ref_lock {
     for (int tries = 0;; ++tries) {
       int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (fd >= 0) return ref_lock(path, file_handle(fd));
+      if (errno == EEXIST && tries < 3 && break_stale(path)) continue;
       if (errno == EEXIST)
         return error(errc::resource_exhausted, "RefLocked", "another process holds the lock of the branch").with_detail(path);
       if (errno != ENOENT || tries == 3) return disk_error("locking a branch", path);
       KUBEOPERA_CHECK(make_directories(parent_of(target)));
     }
+  }
+  // Nobody holds a ref's lock for seconds; git leaves such a one for a person to remove, which a server cannot wait for.
+  static bool break_stale(const std::string& path) {
+    struct stat seen{}, now{};
+    if (::stat(path.c_str(), &seen) != 0) return errno == ENOENT;
+    if (std::chrono::system_clock::from_time_t(seen.st_mtime) + stale_lock_age > std::chrono::system_clock::now()) {
+      errno = EEXIST;
+      return false;
+    }
+    if (::stat(path.c_str(), &now) != 0 || now.st_ino != seen.st_ino) return true;
+    return ::unlink(path.c_str()) == 0 || errno == ENOENT;
   }
   result<void> write(const oid& id) { return write_all(fd_.get(), id.hex() + "\n", path_); }
   result<void> sync() { return sync_file(fd_.get(), path_); }

@@ -15,7 +15,10 @@ namespace kubeopera::inline v1::gitops::detail {
 /// Errors: unavailable (disk), data_loss (not an id), unsupported (symbolic).
 result<std::optional<oid>> read_ref(const std::string& directory, const std::string& name);
 
+constexpr auto stale_lock_age = std::chrono::seconds(5);
+
 /// Moves name from `from` (none: must not exist) to `to`, synced to disk before it is seen.
+/// A lock that is older than stale_lock_age was left by a process that died, and is broken.
 /// Errors: conflict (it is elsewhere), resource_exhausted with reason RefLocked (another process holds the lock), unavailable.
 result<void> swap_ref(const std::string& directory, const std::string& name, std::optional<oid> from, const oid& to);
 

@@ -12,6 +12,7 @@
 #include <deque>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <unistd.h>
 #include <unordered_map>
 #include <unordered_set>
@@ -177,14 +178,21 @@ class disk_store : public object_store {
     return write_ref(directory_, bookmark_name(branch), id);
   }
 
-  result<void> compact(std::size_t max_packs) override {
+  result<void> compact(std::size_t max_packs, duration grace) override {
     std::lock_guard lock(compacting_);
-    KUBEOPERA_TRY(auto done, merge_packs(directory_, max_packs));
-    if (done.replaced.empty()) return {};
-    KUBEOPERA_CHECK(odb_->reopen());
-    for (const auto& path : done.replaced) {
-      ::unlink((path + ".idx").c_str());
-      ::unlink((path + ".pack").c_str());
+    KUBEOPERA_TRY(auto done, merge_packs(directory_, max_packs, out_of_use_));
+    if (!done.replaced.empty()) {
+      KUBEOPERA_CHECK(odb_->reopen());
+      retired_.emplace_back(std::chrono::steady_clock::now(), done.replaced);
+      out_of_use_.insert(done.replaced.begin(), done.replaced.end());
+    }
+    while (!retired_.empty() && retired_.front().first + grace <= std::chrono::steady_clock::now()) {
+      for (const auto& path : retired_.front().second) {
+        ::unlink((path + ".idx").c_str());
+        ::unlink((path + ".pack").c_str());
+        out_of_use_.erase(path);
+      }
+      retired_.pop_front();
     }
     return {};
   }
@@ -242,8 +250,23 @@ class disk_store : public object_store {
   std::string directory_;
   std::unique_ptr<object_database> odb_;
   mutable ancestry ancestry_;
-  std::mutex compacting_;
+  std::mutex compacting_;  // guards what follows
+  std::deque<std::pair<steady_time, std::vector<std::string>>> retired_;
+  std::set<std::string> out_of_use_;
 };
+
+// Removes what a crash left half written an hour ago or earlier.
+void sweep(const std::string& directory) {
+  auto old = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const auto& folder : {directory, directory + "/objects/pack"}) {
+    std::error_code ec;
+    for (std::filesystem::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
+      std::error_code ignored;
+      if (it->path().filename().string().rfind("tmp_", 0) == 0 && it->last_write_time(ignored) < old)
+        std::filesystem::remove_all(it->path(), ignored);
+    }
+  }
+}
 
 // A bare repository as git itself makes one.
 result<void> make_repository(const std::string& directory) {
@@ -276,6 +299,7 @@ result<std::shared_ptr<object_store>> open_store(const std::string& directory) {
     }
     KUBEOPERA_CHECK(make_repository(directory));
   }
+  sweep(directory);
   KUBEOPERA_TRY(auto config, read_whole(directory + "/config"));
   if (config && config->find("objectformat") != std::string::npos && config->find("sha256") != std::string::npos)
     return error(errc::unsupported, "ObjectFormat", "repositories with SHA-256 object ids are not supported");

@@ -77,6 +77,8 @@ class committer {
   virtual task<bool> is_ancestor(const std::string& ancestor, const std::string& descendant) = 0;
   /// The branch's tip as last seen.
   virtual std::string tip() const = 0;
+  /// Changes that wait for the next batch; those of the batch under way are not counted.
+  virtual std::size_t waiting() const = 0;
 };
 
 /// Smart HTTP (protocol v0/v2 as the server offers) over a transport. base_path is the repository's URL path.

@@ -69,8 +69,9 @@ class object_store {
   /// The commit that this store last saw a remote branch at, kept as a ref so that nothing prunes its objects; a hint only.
   virtual result<std::optional<std::string>> bookmark(const std::string& branch) const = 0;
   virtual result<void> set_bookmark(const std::string& branch, const std::string& commit) = 0;
-  /// Merges small packs of our own making once there are more than max_packs of them; readers go on meanwhile.
-  virtual result<void> compact(std::size_t max_packs = 64) = 0;
+  /// Merges small packs of our own making once there are more than max_packs of them; readers go on meanwhile. What has been
+  /// merged is removed by a later call, once it has been out of use for `grace`, so that a slow reader keeps its packs.
+  virtual result<void> compact(std::size_t max_packs = 64, duration grace = std::chrono::seconds(30)) = 0;
 };
 
 /// Opens, or makes, the bare repository in directory (HEAD points to refs/heads/main). Errors: unavailable, failed_precondition.

@@ -101,29 +101,55 @@ TEST(committer, what_waits_goes_into_one_commit) {
   EXPECT_EQ(fsck(p.fleet), "");
 }
 
+TEST(committer, everything_that_waits_for_a_push_is_the_next_push) {
+  place p;
+  auto s = p.store();
+  auto remote = p.origin(s);
+  auto* seen = remote.get();
+  auto gate = std::make_shared<notifier>();
+  auto open = std::make_shared<std::atomic<bool>>(false);
+  remote->before_push = [gate, open](int) { return wait_until(gate, open); };
+  running c(p.io, s, std::move(remote));
+  auto first = std::async(std::launch::async, [&] { return c.submit(make_change("first", "v1")); });
+  p.io.run<void>(until([seen] { return seen->pushes == 1; })).value();
+  std::vector<change> all;
+  for (int i = 0; i < 200; ++i) all.push_back(make_change("app-" + std::to_string(i), "v1"));
+  auto rest = c.start_all(std::move(all));
+  p.io.run<void>(until([&] { return c->waiting() == 200; })).value();
+  *open = true;
+  gate->notify();
+  ASSERT_TRUE(first.get());
+  for (auto& r : rest) ASSERT_TRUE(r.get());
+  EXPECT_EQ(seen->pushes, 2);
+  EXPECT_EQ(p.commits(), 2);
+}
+
 TEST(committer, later_changes_of_a_directory_win) {
   place p;
   auto s = p.store();
   auto remote = p.origin(s);
-  // The first push waits until the others have been submitted.
-  auto gate = std::make_shared<std::promise<void>>();
-  auto opened = std::make_shared<std::shared_future<void>>(gate->get_future().share());
-  remote->before_push = [opened](int call) -> task<void> {
-    if (call == 0) opened->wait();
-    return nothing();
-  };
+  auto* seen = remote.get();
+  auto gate = std::make_shared<notifier>();
+  auto open = std::make_shared<std::atomic<bool>>(false);
+  remote->before_push = [gate, open](int) { return wait_until(gate, open); };
   running c(p.io, s, std::move(remote));
   std::vector<std::future<result<receipt>>> answers;
-  auto submit = [&](const std::string& content) {
-    answers.push_back(std::async(std::launch::async, [&c, content] { return c.submit(make_change("web", content)); }));
+  auto submit = [&](const std::string& content, std::size_t waiting) {
+    for (auto& f : c.start_all({make_change("web", content)})) answers.push_back(std::move(f));
+    p.io.run<void>(until([&c, seen, waiting] { return seen->pushes == 1 && c->waiting() == waiting; })).value();
   };
-  submit("v1");
-  gate->set_value();
-  ASSERT_TRUE(answers[0].get());
-  auto got = c.submit_all({make_change("web", "v2"), make_change("web", "v3")});
-  ASSERT_TRUE(got[0] && got[1]);
-  EXPECT_EQ(p.show("web").substr(0, 1), "v");
-  EXPECT_TRUE(c->tip() == got[0]->commit || c->tip() == got[1]->commit);
+  submit("v1", 0);
+  submit("v2", 1);
+  submit("v3", 2);
+  *open = true;
+  gate->notify();
+  std::vector<receipt> got;
+  for (auto& a : answers) got.push_back(a.get().value());
+  EXPECT_NE(got[0].commit, got[1].commit);
+  EXPECT_EQ(got[1].commit, got[2].commit);
+  EXPECT_TRUE(got[1].changed && got[2].changed);
+  EXPECT_EQ(p.show("web"), "v3");
+  EXPECT_EQ(git(p.fleet, "log -1 --format='%(trailers:key=Kubeopera-Revision,valueonly,separator=%x2C)' main"), "v2,v3");
 }
 
 TEST(committer, bad_changes_are_refused_and_a_file_in_the_way_fails_alone) {
@@ -304,8 +330,9 @@ TEST(committer, many_packs_are_merged_while_it_works) {
   auto s = open_store(p.fleet).value();
   running c(p.io, s, make_file_remote(p.fleet, s));
   for (int i = 0; i < 150; ++i) ASSERT_TRUE(c.submit(make_change("web-" + std::to_string(i % 7), "v" + std::to_string(i))));
+  ASSERT_TRUE(s->compact(64, duration::zero()));
   int packs = std::stoi(shell("ls '" + p.fleet + "/objects/pack' | grep -c pack$").text);
-  EXPECT_LT(packs, 140);
+  EXPECT_LT(packs, 100);
   EXPECT_EQ(p.commits(), 150);
   EXPECT_EQ(fsck(p.fleet), "");
 }

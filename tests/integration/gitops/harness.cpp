@@ -64,16 +64,38 @@ void running::stop() {
   (void)io_.run<void>(body_.join());
 }
 
-std::vector<result<receipt>> running::submit_all(std::vector<change> all) {
+std::vector<std::future<result<receipt>>> running::start_all(std::vector<change> all) {
   std::vector<std::future<result<receipt>>> waiting;
   for (auto& c : all) {
     auto promise = std::make_shared<std::promise<result<receipt>>>();
     waiting.push_back(promise->get_future());
     spawn(io_.executor(), submit_into(committer_, std::move(c), promise));
   }
+  return waiting;
+}
+
+std::vector<result<receipt>> running::submit_all(std::vector<change> all) {
   std::vector<result<receipt>> out;
-  for (auto& w : waiting) out.push_back(w.get());
+  for (auto& w : start_all(std::move(all))) out.push_back(w.get());
   return out;
+}
+
+task<void> wait_until(std::shared_ptr<notifier> gate, std::shared_ptr<std::atomic<bool>> flag) {
+  while (true) {
+    auto seen = gate->ticket();
+    if (*flag) co_return result<void>();
+    KUBEOPERA_CO_CHECK(co_await gate->wait(seen));
+  }
+}
+
+task<void> until(std::function<bool()> condition) {
+  auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end)
+      co_return error(errc::deadline_exceeded, "DeadlineExceeded", "the condition never held");
+    KUBEOPERA_CO_CHECK(co_await sleep_for(std::chrono::milliseconds(1)));
+  }
+  co_return result<void>();
 }
 
 change make_change(const std::string& app, const std::string& content, const std::string& vcluster) {

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -73,6 +74,8 @@ class running {
   result<receipt> submit(change c) { return io_.run<receipt>(committer_->submit(std::move(c))); }
   /// Submits all at once; the answers in order.
   std::vector<result<receipt>> submit_all(std::vector<change> all);
+  /// The same without waiting.
+  std::vector<std::future<result<receipt>>> start_all(std::vector<change> all);
 
  private:
   io_threads& io_;
@@ -126,6 +129,11 @@ class faulty_remote : public remote {
  private:
   std::unique_ptr<remote> inner_;
 };
+
+/// Returns once flag is set; gate is notified of that.
+task<void> wait_until(std::shared_ptr<notifier> gate, std::shared_ptr<std::atomic<bool>> flag);
+/// Returns once condition holds. Errors: deadline_exceeded after a minute.
+task<void> until(std::function<bool()> condition);
 
 inline task<void> nothing() { co_return result<void>(); }
 inline task<void> answer_with(result<void> what) { co_return what; }

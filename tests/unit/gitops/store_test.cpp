@@ -169,6 +169,8 @@ TEST(store, compact_keeps_every_object_and_open_readers) {
   ASSERT_TRUE(store->compact(100));
   EXPECT_EQ(packs_in(repository), 41u);
   ASSERT_TRUE(store->compact(10));
+  EXPECT_GE(packs_in(repository), 41u);  // slow readers still need the old ones
+  ASSERT_TRUE(store->compact(10, duration::zero()));
   EXPECT_LE(packs_in(repository), 3u);
   for (int i = 0; i < 40; ++i) {
     EXPECT_EQ(store->read_object(ids[static_cast<std::size_t>(i)], "blob").value(), "object " + std::to_string(i));
@@ -177,6 +179,18 @@ TEST(store, compact_keeps_every_object_and_open_readers) {
   }
   EXPECT_TRUE(reader->read_commit(s.second));
   EXPECT_EQ(fsck(repository), "");
+}
+
+TEST(store, leftovers_of_a_crash_are_swept_after_an_hour) {
+  temp_folder dir;
+  ASSERT_TRUE(open_store(dir / "s.git"));
+  for (std::string name : {"old", "new"}) write_file(dir / ("s.git/objects/pack/tmp_own_" + name + ".pack"), "half");
+  write_file(dir / "s.git/objects/pack/tmp_pack_1/pack_x", "half");
+  for (auto name : {"tmp_own_old.pack", "tmp_pack_1"})
+    std::filesystem::last_write_time(dir / ("s.git/objects/pack/" + std::string(name)),
+                                     std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  ASSERT_TRUE(open_store(dir / "s.git"));
+  EXPECT_EQ(shell("ls '" + (dir / "s.git/objects/pack") + "'").text, "tmp_own_new.pack\n");
 }
 
 TEST(store, bookmarks_are_hints) {
@@ -217,6 +231,12 @@ TEST(refs, follow_gits_rules) {
   EXPECT_EQ(locked.error().reason(), "RefLocked");
   EXPECT_TRUE(std::filesystem::exists(repository + "/refs/heads/main.lock"));
   std::filesystem::remove(repository + "/refs/heads/main.lock");
+  EXPECT_TRUE(gd::swap_ref(repository, "refs/heads/main", first, *second));
+  // Somebody held it and died.
+  write_file(repository + "/refs/heads/main.lock", "");
+  std::filesystem::last_write_time(repository + "/refs/heads/main.lock",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::minutes(1));
+  EXPECT_TRUE(gd::swap_ref(repository, "refs/heads/main", second, *first));
   EXPECT_TRUE(gd::swap_ref(repository, "refs/heads/main", first, *second));
   EXPECT_FALSE(std::filesystem::exists(repository + "/refs/heads/main.lock"));
   write_file(repository + "/refs/heads/sym", "ref: refs/heads/main\n");
