@@ -16,6 +16,8 @@ std::string collection_path(const resource_type& type, const std::string& ns) {
   return root + "/namespaces/" + ns + "/" + type.plural;
 }
 
+const std::string root_ca = "kube-root-ca.crt";
+
 object condition(std::string_view type, bool bad, std::string_view reason, const std::string& message, const std::string& now) {
   object c;
   c["type"] = type;
@@ -30,14 +32,20 @@ class namespace_controller final : public controller {
  public:
   namespace_controller(environment& e, type_registry& r) : controller(e), registry_(r) {}
   std::string_view name() const override { return "namespace"; }
-  std::vector<resource_type> watches() const override { return {kube::types::namespaces()}; }
+  std::vector<resource_type> watches() const override {
+    return {kube::types::namespaces(), kube::types::service_accounts(), kube::types::config_maps()};
+  }
 
   void on_change(const resource_type& type, const shared_object& before, const shared_object& after) override {
     if (type == kube::types::namespaces()) {
-      if (after && kube::being_deleted(*after))
+      if (after && (!before || kube::being_deleted(*after)))
         enqueue(kube::key_of(*after));
       else if (!after)
         since_.erase(std::string(kube::name_of(*before)));
+    } else if (!after && (kube::name_of(*before) == "default" || kube::name_of(*before) == root_ca)) {
+      object_key key;
+      key.name = std::string(kube::namespace_of(*before));
+      enqueue(key);
     } else if (!after && since_.contains(std::string(kube::namespace_of(*before)))) {
       object_key key;
       key.name = std::string(kube::namespace_of(*before));
@@ -47,7 +55,8 @@ class namespace_controller final : public controller {
 
   task<void> reconcile(const object_key& key) override {
     auto stored = env.objects.get(kube::types::namespaces(), key);
-    if (!stored || !kube::being_deleted(*stored)) co_return result<void>();
+    if (!stored) co_return result<void>();
+    if (!kube::being_deleted(*stored)) co_return co_await seed(key.name);
     const auto* finalizers = json::get_array(*stored, {"spec", "finalizers"});
     if (!finalizers || finalizers->empty()) co_return result<void>();
     if (registry_.all().empty()) KUBEOPERA_CO_CHECK(co_await registry_.refresh(*env.api));
@@ -73,6 +82,36 @@ class namespace_controller final : public controller {
   }
 
  private:
+  // What every namespace has: the ServiceAccount "default" and the CA of the API server.
+  task<void> seed(const std::string& ns) {
+    object_key account, certificate, model;
+    account.ns = certificate.ns = ns;
+    account.name = "default";
+    certificate.name = root_ca;
+    model.ns = "kube-system";
+    model.name = root_ca;
+    if (!env.objects.get(kube::types::service_accounts(), account)) {
+      auto made =
+          co_await env.create(kube::types::service_accounts(), kube::make_object(kube::types::service_accounts(), account));
+      if (!made && !settled(made.error())) co_return made.error();
+    }
+    auto source = env.objects.get(kube::types::config_maps(), model);
+    if (!source || env.objects.get(kube::types::config_maps(), certificate)) co_return result<void>();
+    auto map = kube::make_object(kube::types::config_maps(), certificate);
+    if (const auto* notes = json::get_object(*source, {"metadata", "annotations"})) {
+      json::ensure_object(map, "metadata")["annotations"] = *notes;
+    }
+    if (const auto* data = json::find(*source, {"data"})) map["data"] = *data;
+    auto made = co_await env.create(kube::types::config_maps(), std::move(map));
+    if (!made && !settled(made.error())) co_return made.error();
+    co_return result<void>();
+  }
+
+  // There already, or the namespace is on its way out.
+  static bool settled(const error& e) {
+    return e.code() == errc::already_exists || e.code() == errc::not_found || e.code() == errc::permission_denied;
+  }
+
   // Deletes all of a kind and answers how many are left.
   task<std::size_t> empty_out(const resource_type& type, const std::string& ns, std::map<std::string, std::size_t>& held) {
     kube::list_options one;

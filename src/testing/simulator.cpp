@@ -138,12 +138,12 @@ asio::awaitable<void> run_loop(std::shared_ptr<simulator::state> s, std::shared_
       co_return;
     }
   }
-  s->started = true;
-  s->changed.notify();
   if (s->env.options.flux) {
     auto installed = co_await sim::install_flux(s->env);
     if (!installed) s->env.log.warn("Flux is not installed", {{"error", installed.error()}});
   }
+  s->started = true;
+  s->changed.notify();
   auto r = co_await s->loop.run();
   if (!r) *out = r.error();
   co_await uncancelled(s->loop.finish());

@@ -1,5 +1,6 @@
-// A whole simulated installation: a host cluster, a vCluster for each KubeOperaTenant, Flux in all of them, and an HTTPS front door.
-// Everything that talks is real (TLS, HTTP, Git, Kubernetes' API); containers, kubelets and the vCluster's control plane are simulated.
+// A whole simulated installation: a host cluster, a vCluster for each KubeOperaTenant, Flux in all of them, and an HTTPS front
+// door. Everything that talks is real (TLS, HTTP, Git, Kubernetes' API); containers, kubelets and the vCluster's control plane
+// are simulated.
 #pragma once
 
 #include <kubeopera/core/async.hpp>
@@ -44,7 +45,7 @@ struct world_options {
 
 /// A vCluster as people and programs reach it.
 struct vcluster_info {
-  std::string name;            ///< of the KubeOperaTenant
+  std::string name;  ///< of the KubeOperaTenant
   std::string tenant_namespace;
   std::string host_namespace;  ///< vc-<name>
   std::string svc_host;        ///< <name>.<host namespace>.svc
@@ -54,12 +55,13 @@ struct vcluster_info {
 
 /// The installation.
 ///
-/// What it does with a KubeOperaTenant `<name>`: namespace `vc-<name>` (names are unique in the whole host cluster: a second tenant
-/// of that name gets Ready=False, reason NamespaceTaken), ResourceQuota `vcluster` from spec.quota, Service `<name>`, a Kubernetes
-/// API of its own behind mutual TLS with a CA of its own (names: <name>.vc-<name>.svc, localhost, 127.0.0.1), and the Secret
-/// `vc-<name>` (labels app=vcluster, vcluster-name=<name>; keys config, certificate-authority, client-certificate, client-key;
-/// the config's server is https://<name>.vc-<name>.svc:443). Status: phase, host_namespace, kubeconfig_secret, condition Ready.
-/// Deleting the tenant ends the cluster, removes its state and the namespace, then the finalizer sim.kubeopera.io/vcluster.
+/// What it does with a KubeOperaTenant `<name>`: namespace `vc-<name>` (names are unique in the whole host cluster: a second
+/// tenant of that name gets Ready=False, reason NamespaceTaken), ResourceQuota `vcluster` from spec.quota, Service `<name>`, a
+/// Kubernetes API of its own behind mutual TLS with a CA of its own (names: <name>.vc-<name>.svc, localhost, 127.0.0.1), and the
+/// Secret `vc-<name>` (labels app=vcluster, vcluster-name=<name>; keys config, certificate-authority, client-certificate,
+/// client-key; the config's server is https://<name>.vc-<name>.svc:443). Status: phase, host_namespace, kubeconfig_secret,
+/// condition Ready. Deleting the tenant ends the cluster, removes its state and the namespace, then the finalizer
+/// sim.kubeopera.io/vcluster.
 ///
 /// The front door answers for every Ingress host of every cluster with a simulated app's response (JSON with app, image, version,
 /// pod, namespace, path), 503 where no pod is ready, 404 for an unknown host or path; each request is a line in a pod's log.
@@ -93,7 +95,8 @@ class world {
   std::string host_kubeconfig() const;
 
   std::vector<vcluster_info> vclusters() const;
-  /// The API server, the simulator and an administrator of a vCluster; null for an unknown name. They live as long as the pointer.
+  /// The API server, the simulator and an administrator of a vCluster; null for an unknown name. They live as long as the
+  /// pointer.
   std::shared_ptr<api_server> vcluster_api(const std::string& name) const;
   std::shared_ptr<simulator> vcluster_simulator(const std::string& name) const;
   std::shared_ptr<kube::client> vcluster_client(const std::string& name) const;
