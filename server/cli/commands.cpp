@@ -107,6 +107,8 @@ std::string status_line(const json::object& status) {
 
 }  // namespace
 
+result<json::object> read_embedded(const std::string& text) { return json::read_object(text); }
+
 int exit_code_of(const error& e) {
   switch (e.code()) {
     case errc::invalid_argument: return usage;

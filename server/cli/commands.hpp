@@ -37,6 +37,9 @@ task<void> apps_status(asio::any_io_executor executor, app_command c);
 task<void> apps_logs(asio::any_io_executor executor, app_command c);
 task<void> apps_delete(asio::any_io_executor executor, app_command c);
 
+/// The content of an embedded.json. Errors: those of json::read.
+result<json::object> read_embedded(const std::string& text);
+
 /// Renders manifests of an app definition (JSON or YAML) to standard output or into a folder.
 result<void> render_file(const std::string& file, const std::string& host, std::int64_t revision, const std::string& out_dir);
 /// Prints the CustomResourceDefinitions as YAML documents.

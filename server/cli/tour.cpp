@@ -146,6 +146,18 @@ class tour {
            std::string(json::get_string(info_, {"apps_resolve"})) + "' " + app.url + "/";
   }
 
+  // The server writes a vCluster's kubeconfig into its file soon after it is ready.
+  task<std::string> vcluster_kubeconfig() {
+    auto started = clock::real().steady();
+    while (true) {
+      KUBEOPERA_CO_CHECK(connect());
+      std::string path(json::get_string(info_, {"vclusters", vcluster_}));
+      if (!path.empty()) co_return path;
+      if (clock::real().steady() - started > stage_limit) co_return failed("embedded.json to name the vCluster's kubeconfig");
+      KUBEOPERA_CO_CHECK(co_await sleep_for(std::chrono::milliseconds(50)));
+    }
+  }
+
   task<std::shared_ptr<kube::client>> cluster(std::string kubeconfig_path) {
     KUBEOPERA_CO_TRY(auto text, read_file(kubeconfig_path));
     kube::kubeconfig_policy policy;
@@ -268,8 +280,9 @@ class tour {
     proved("rolled out " + base + ":1.1.0; it was called live only when the new pods were");
     KUBEOPERA_CO_TRY(auto broken, co_await put_config(app, [&](json::object& c) { c["image"] = base + ":missing"; }));
     KUBEOPERA_CO_TRY(auto bad, co_await follow(app, {"failed"}, broken));
+    KUBEOPERA_CO_TRY(auto answer, co_await ask(app));
+    if (answer.status >= 400) co_return failed("the pods of the revision before to keep serving");
     proved("broke it: " + cause_of(bad) + "; the pods of the revision before keep serving");
-    KUBEOPERA_CO_CHECK(co_await prove_live(app, clock::real().steady()));
     KUBEOPERA_CO_TRY(auto repaired, co_await put_config(app, [&](json::object& c) { c["image"] = base + ":1.1.0"; }));
     KUBEOPERA_CO_CHECK(co_await follow(app, {"live"}, repaired));
     proved("repaired it by putting the image back");
@@ -328,7 +341,8 @@ class tour {
     proved(std::to_string(apps_.size() - from) + " apps deleted");
     KUBEOPERA_CO_TRY(auto tip, co_await fetch_fleet());
     KUBEOPERA_CO_TRY(auto host, co_await cluster(std::string(json::get_string(info_, {"kubeconfig"}))));
-    KUBEOPERA_CO_TRY(auto inside, co_await cluster(std::string(json::get_string(info_, {"vclusters", vcluster_}))));
+    KUBEOPERA_CO_TRY(auto kubeconfig, co_await vcluster_kubeconfig());
+    KUBEOPERA_CO_TRY(auto inside, co_await cluster(kubeconfig));
     KUBEOPERA_CO_TRY(auto resources, co_await kube::list_all(*host, kube::types::kubeopera_apps(), ""));
     for (std::size_t i = from; i < apps_.size(); ++i) {
       const auto& app = apps_[i];

@@ -323,10 +323,12 @@ task<void> store::drop_app(const std::string& id) {
   co_return result<void>();
 }
 
-task<std::vector<app_row>> store::deleting_apps() {
-  statement st(std::string(app_columns) + "where a.deleting");
+task<std::vector<std::string>> store::deleting_keys() {
+  statement st("select 'app/' || resource as key from apps where deleting union all select 'tenant/' || name from vclusters where deleting");
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
-  co_return read_apps(r);
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < r.size(); ++i) out.push_back(r.str(i, "key"));
+  co_return out;
 }
 
 }  // namespace kubeopera::inline v1::api

@@ -68,7 +68,8 @@ class store {
   task<void> update_app(const app_row& row, std::int64_t expected_version);
   task<void> delete_app(const app_row& row);
   task<void> drop_app(const std::string& id);
-  task<std::vector<app_row>> deleting_apps();
+  /// "app/<resource>" and "tenant/<name>" of the rows that are going away.
+  task<std::vector<std::string>> deleting_keys();
 
   postgres::pool& pool() noexcept { return *pool_; }
 
