@@ -43,23 +43,35 @@ std::string encode(std::string_view data, const char* alphabet, bool pad) {
 
 error bad(const char* message) { return {errc::invalid_argument, "BadBase64", message}; }
 
-result<std::string> decode(std::string_view text, const std::array<std::uint8_t, 256>& reverse) {
-  if (text.size() % 4 == 1) return bad("the length is impossible");
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 2);
-  std::uint32_t bits = 0;
-  int have = 0;
-  for (char c : text) {
-    auto v = reverse[static_cast<unsigned char>(c)];
-    if (v == 0xff) return bad("a character outside the alphabet");
-    bits = bits << 6 | v;
-    have += 6;
-    if (have >= 8) {
-      have -= 8;
-      out += static_cast<char>(bits >> have & 0xff);
-    }
+// Four characters a step; the values of bad characters have their top bit set, so one test a step finds them.
+std::optional<std::size_t> decode_into(std::string_view text, const std::array<std::uint8_t, 256>& reverse, char* out) noexcept {
+  const auto* in = reinterpret_cast<const unsigned char*>(text.data());
+  char* to = out;
+  std::size_t left = text.size();
+  for (; left >= 4; left -= 4, in += 4) {
+    std::uint32_t a = reverse[in[0]], b = reverse[in[1]], c = reverse[in[2]], d = reverse[in[3]];
+    if ((a | b | c | d) & 0x80) return std::nullopt;
+    auto v = a << 18 | b << 12 | c << 6 | d;
+    *to++ = static_cast<char>(v >> 16);
+    *to++ = static_cast<char>(v >> 8);
+    *to++ = static_cast<char>(v);
   }
-  if (bits & ((1u << have) - 1)) return bad("unused bits are not zero");
+  if (left == 0) return static_cast<std::size_t>(to - out);
+  if (left == 1) return std::nullopt;
+  std::uint32_t a = reverse[in[0]], b = reverse[in[1]], c = left == 3 ? reverse[in[2]] : 0;
+  if ((a | b | c) & 0x80) return std::nullopt;
+  auto v = a << 18 | b << 12 | c << 6;
+  if (v & (left == 2 ? 0xffff : 0xff)) return std::nullopt;  // unused bits
+  *to++ = static_cast<char>(v >> 16);
+  if (left == 3) *to++ = static_cast<char>(v >> 8);
+  return static_cast<std::size_t>(to - out);
+}
+
+result<std::string> decode(std::string_view text, const std::array<std::uint8_t, 256>& reverse) {
+  std::string out(text.size() / 4 * 3 + 3, '\0');
+  auto size = decode_into(text, reverse, out.data());
+  if (!size) return bad("a character outside the alphabet, an impossible length, or unused bits that are not zero");
+  out.resize(*size);
   return out;
 }
 
@@ -78,5 +90,9 @@ result<std::string> base64_decode(std::string_view text) {
 }
 
 result<std::string> base64url_decode(std::string_view text) { return decode(text, url_reverse); }
+
+std::optional<std::size_t> base64url_decode_into(std::string_view text, char* out) noexcept {
+  return decode_into(text, url_reverse, out);
+}
 
 }  // namespace kubeopera::inline v1::crypto

@@ -48,6 +48,9 @@ class jwt_verifier {
   /// Errors: unauthenticated with a reason: TokenTooLarge, TokenMalformed, TokenAlgorithm, TokenSignature, TokenExpired,
   /// TokenNotYetValid, TokenIssuer, TokenAudience, TokenUse, TokenClaims.
   result<claims> verify(std::string_view token) const;
+  /// The same into an object that is used again: no allocation once its strings are large enough. After an error into's content
+  /// is unspecified.
+  result<void> verify(std::string_view token, claims& into) const;
 
  private:
   struct state;

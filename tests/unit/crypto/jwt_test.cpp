@@ -1,4 +1,6 @@
 // Every way in which a token may be wrong has its refusal, and an accepted twin.
+#include "src/crypto/claims_reader.hpp"
+
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/crypto/jwt.hpp>
 
@@ -209,6 +211,103 @@ TEST(jwt, claims_that_cannot_be_verified_are_not_signed) {
   c.exp = system_time(seconds(now + 10));
   c.permissions.assign(2000, "apps:read");
   EXPECT_FALSE(signer().sign(c));
+}
+
+bool equal(const claims& a, const claims& b) {
+  return a.sub == b.sub && a.tenant_id == b.tenant_id && a.name == b.name && a.email == b.email && a.roles == b.roles &&
+         a.permissions == b.permissions && a.platform_admin == b.platform_admin && a.jti == b.jti && a.iat == b.iat &&
+         a.exp == b.exp;
+}
+
+TEST(jwt, claims_of_the_last_token_do_not_stay) {
+  claims who;
+  claims rich;
+  rich.sub = "u";
+  rich.tenant_id = "t";
+  rich.name = rich.email = rich.jti = "x";
+  rich.roles = {"a", "b"};
+  rich.permissions = {"p"};
+  rich.platform_admin = true;
+  rich.exp = system_time(seconds(now + 10));
+  ASSERT_TRUE(verifier().verify(signer().sign(rich).value(), who));
+  EXPECT_TRUE(who.platform_admin);
+  claims poor;
+  poor.sub = "v";
+  poor.iat = system_time(seconds(now));
+  poor.exp = rich.exp;
+  ASSERT_TRUE(verifier().verify(signer().sign(poor).value(), who));
+  EXPECT_TRUE(equal(who, poor));
+}
+
+// Whatever the quick reader accepts, the closed-world reader accepts with the same meaning: a space behind the brace sends the
+// same document the slow way.
+TEST(jwt, the_quick_and_the_thorough_reader_agree_on_mutated_payloads) {
+  const std::string base =
+      R"({"iss":"kubeopera","aud":"kubeopera","token_use":"access","sub":"u1","tenant_id":"t1","roles":["a","bb"],"permissions":[],)"
+      R"("platform_admin":false,"iat":1800000000,"nbf":1800000000,"exp":1800000600,"name":"n","email":"e","jti":"j"})";
+  const std::string pieces[] = {"\"",
+                                "\\",
+                                "{",
+                                "}",
+                                "[",
+                                "]",
+                                ",",
+                                ":",
+                                "0",
+                                "9",
+                                "-",
+                                ".",
+                                "e",
+                                "true",
+                                "null",
+                                " ",
+                                "\n",
+                                "\x01",
+                                "\x7f",
+                                "\xc3\xa9",
+                                "\xff",
+                                "\\u0041",
+                                "\"sub\":\"x\",",
+                                "\"exp\":1,",
+                                std::string("\0", 1),
+                                "\"x\":1,"};
+  auto v = verifier();
+  jwt_options options;
+  std::uint64_t random = 88172645463325252;
+  auto next = [&random] {
+    random ^= random << 13;
+    random ^= random >> 7;
+    return random ^= random << 17;
+  };
+  int quick = 0, slow = 0;
+  for (int i = 0; i < 40'000; ++i) {
+    auto text = base;
+    for (auto n = next() % 3; n > 0; --n) {
+      auto at = next() % text.size();
+      switch (next() % 3) {
+        case 0:
+          text.erase(at, 1 + next() % 4);
+          break;
+        case 1:
+          text.insert(at, pieces[next() % std::size(pieces)]);
+          break;
+        default:
+          text[at] = static_cast<char>(next());
+          break;
+      }
+    }
+    std::string padded = text + std::string(claims_padding, '"');
+    claims a;
+    bool accepted = read_plain_claims(std::string_view(padded).substr(0, text.size()), options, now, a);
+    auto b = v.verify(sign_raw(good_header, " " + text));
+    quick += accepted;
+    slow += static_cast<bool>(b);
+    if (!accepted) continue;
+    ASSERT_TRUE(b) << text;
+    ASSERT_TRUE(equal(a, *b)) << text;
+  }
+  EXPECT_GT(quick, 10'000);
+  EXPECT_GT(slow, quick);
 }
 
 }  // namespace
