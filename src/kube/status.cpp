@@ -144,9 +144,9 @@ error error_of_status(const json::object& status, int http_status) {
   if (message.empty()) message = "the API server answered " + std::to_string(code);
   error out(row ? row->means : errc_of_code(code), std::string(reason.substr(0, 128)), std::move(message));
   auto wait = json::get_int(status, {"details", "retryAfterSeconds"});
-  if (wait > 0) std::move(out).with_retry_after(std::chrono::seconds(std::min(wait, max_wait_seconds)));
+  if (wait > 0) out = std::move(out).with_retry_after(std::chrono::seconds(std::min(wait, max_wait_seconds)));
   auto violations = violations_of(status);
-  if (!violations.empty()) std::move(out).with_violations(std::move(violations));
+  if (!violations.empty()) out = std::move(out).with_violations(std::move(violations));
   return out;
 }
 
@@ -159,7 +159,7 @@ error error_of_response(int http_status, const http::fields& headers, std::strin
                               .with_detail(std::string(body.substr(0, 512)));
   auto header = headers.get("Retry-After");
   if (header && !out.retry_after()) {
-    if (auto wait = parse_retry_after(*header, clk.now())) std::move(out).with_retry_after(*wait);
+    if (auto wait = parse_retry_after(*header, clk.now())) out = std::move(out).with_retry_after(*wait);
   }
   return out;
 }
