@@ -219,6 +219,7 @@ http::response index_v3(const server& s) {
     json::ensure_object(paths, path)["serverRelativeURL"] = "/openapi/v3/" + path + "?hash=" + crypto::sha256_hex(content);
   };
   add(".well-known/openid-configuration", "");
+  add("openid/v1/jwks", "");
   add("api", "");
   add("version", s.options.version);
   add("apis", "");

@@ -5,6 +5,8 @@
 
 #include <kubeopera/json/write.hpp>
 
+#include <algorithm>
+
 namespace kubeopera::inline v1::testing::api {
 
 void throw_exception_from_error(const refusal& e, const boost::source_location&) {
@@ -88,17 +90,19 @@ refusal forbidden(const kind_info& kind, std::string_view name, std::string_view
 refusal invalid(std::string_view group, std::string_view kind, std::string_view name, const problems& all) {
   refusal r(422, "Invalid", qualified(kind, group) + " " + go_quote(name) + " is invalid: ");
   json::array causes;
-  std::string list;
+  std::vector<std::string> lines;  // a problem that was found twice is told once, and listed twice
   for (const auto& p : all) {
-    if (!list.empty()) list += ", ";
-    list += p.field + ": " + p.message;
+    std::string line = p.field + ": " + p.message;
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
     json::object c;
     c["reason"] = p.reason;
     c["message"] = p.message;
     c["field"] = p.field;
     causes.push_back(std::move(c));
   }
-  r.message += all.size() == 1 ? list : "[" + list + "]";
+  std::string list;
+  for (const auto& l : lines) list += (list.empty() ? "" : ", ") + l;
+  r.message += lines.size() == 1 ? list : "[" + list + "]";
   r.details = about(name, group, kind);
   (*r.details)["causes"] = std::move(causes);
   return r;

@@ -57,7 +57,7 @@ class watch_source final : public http::body_source {
  private:
   // Every minute, and shortly before the end so that the client can go on from there.
   std::chrono::steady_clock::time_point next_bookmark(std::chrono::steady_clock::time_point now) const {
-    auto last = deadline_ - std::min<duration>(std::chrono::seconds(2), plan_.timeout / 2);
+    auto last = deadline_ - std::min<duration>(std::chrono::seconds(2), duration(plan_.timeout) / 2);
     auto minute = now + std::chrono::minutes(1);
     return minute < last ? minute : now < last ? last : deadline_ + std::chrono::hours(1);
   }
