@@ -8,8 +8,6 @@ namespace kubeopera::inline v1::crypto {
 
 namespace {
 
-constexpr std::int64_t max_time = 253402300799;  // 9999-12-31T23:59:59Z
-
 // A bit for each claim; seen twice is not plain.
 enum claim : unsigned {
   iss,
@@ -98,7 +96,7 @@ class reader {
     out = 0;
     const char* start = at_;
     while (at_ < end_ && *at_ >= '0' && *at_ <= '9' && at_ - start < 12) out = out * 10 + (*at_++ - '0');
-    return at_ > start && *start != '0' && out <= max_time;
+    return at_ > start && *start != '0' && out <= max_token_time;
   }
 
   bool boolean(bool& out) {

@@ -9,6 +9,9 @@
 
 namespace kubeopera::inline v1::crypto {
 
+/// The latest time of a token, Unix seconds (year 2255): system_time counts nanoseconds and ends in 2262.
+inline constexpr std::int64_t max_token_time = 9'000'000'000;
+
 /// Room that must lie behind a payload given to read_plain_claims, readable with any content.
 inline constexpr std::size_t claims_padding = 8;
 

@@ -16,8 +16,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::size_t max_token = 8192;
-constexpr std::int64_t max_time = 253402300799;  // 9999-12-31T23:59:59Z
-
 error refused(const char* reason, const char* message) { return {errc::unauthenticated, reason, message}; }
 
 json::limits token_limits() {
@@ -82,7 +80,7 @@ result<void> check_header(std::string_view segment) {
 result<std::int64_t> time_claim(const json::object& o, const char* name, bool required) {
   const auto* v = o.if_contains(name);
   if (!v && !required) return std::int64_t{0};
-  if (!v || !v->is_int64() || v->get_int64() <= 0 || v->get_int64() > max_time) {
+  if (!v || !v->is_int64() || v->get_int64() <= 0 || v->get_int64() > max_token_time) {
     return refused("TokenClaims", "a time of the token is missing or no positive integer");
   }
   return v->get_int64();
@@ -239,7 +237,8 @@ result<std::string> jwt_signer::sign(const claims& who) const {
   auto iat = who.iat == system_time{} ? to_unix(state_->clk.now()) : to_unix(who.iat);
   auto exp = to_unix(who.exp);
   if (who.sub.empty()) return error(errc::invalid_argument, "BadClaims", "a token needs a subject");
-  if (exp <= iat || exp > max_time) return error(errc::invalid_argument, "BadClaims", "a token must expire after it was issued");
+  if (exp <= iat || exp > max_token_time)
+    return error(errc::invalid_argument, "BadClaims", "a token must expire after it was issued");
   json::object payload;
   payload["iss"] = state_->options.issuer;
   payload["aud"] = state_->options.audience;

@@ -1,0 +1,77 @@
+// Runs a fuzz target without libFuzzer: every file of the corpus, then mutations of them from a fixed seed.
+// Usage: <program> <corpus folder> [mutations]
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+
+namespace {
+
+class generator {
+ public:
+  std::uint64_t operator()() {
+    state_ ^= state_ << 13;
+    state_ ^= state_ >> 7;
+    return state_ ^= state_ << 17;
+  }
+  std::uint64_t below(std::uint64_t n) { return (*this)() % n; }
+
+ private:
+  std::uint64_t state_ = 88172645463325252;
+};
+
+void mutate(std::string& text, generator& random, const std::vector<std::string>& seeds) {
+  for (auto n = 1 + random.below(4); n > 0; --n) {
+    auto at = text.empty() ? 0 : random.below(text.size());
+    switch (random.below(5)) {
+      case 0:
+        text.erase(at, 1 + random.below(8));
+        break;
+      case 1:
+        text.insert(at, 1, static_cast<char>(random()));
+        break;
+      case 2:
+        text.insert(at, text.substr(random.below(text.size() + 1), random.below(16)));
+        break;
+      case 3: {
+        const auto& other = seeds[random.below(seeds.size())];
+        text.replace(at, random.below(16), other.substr(random.below(other.size() + 1), random.below(32)));
+        break;
+      }
+      default:
+        if (!text.empty()) text[at] = static_cast<char>(random());
+    }
+  }
+}
+
+void run(const std::string& input) { LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size()); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 2;
+  std::vector<std::string> seeds;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
+    std::ifstream in(entry.path(), std::ios::binary);
+    seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    run(seeds.back());
+  }
+  if (seeds.empty()) {
+    std::cerr << "no corpus in " << argv[1] << "\n";
+    return 1;
+  }
+  generator random;
+  long count = argc > 2 ? std::atol(argv[2]) : 20'000;
+  for (long i = 0; i < count; ++i) {
+    auto input = seeds[random.below(seeds.size())];
+    mutate(input, random, seeds);
+    run(input);
+  }
+  std::cout << seeds.size() << " seeds and " << count << " mutations\n";
+}
