@@ -152,6 +152,7 @@ void platform::state::wire_api() {
     }
   });
   events::relay_options ro;
+  ro.lease = std::chrono::seconds(3);  // how long rows of a killed process wait
   auto keys = reaper_keys;
   events::outbox_sink sink = [sync, keys](const events::outbox_row& row) { return deliver_row(sync, keys, row); };
   relay = events::make_outbox_relay(s.executor, pool, sink, ro, *s.clk, *s.log, s.stats.get());

@@ -90,7 +90,7 @@ std::vector<std::string> api_service::host_candidates(const app_row& a) const {
   return out;
 }
 
-task<app_row> api_service::row_of(web::call& c) { return store_->app(c.param("appId"), c.visible_tenant()); }
+task<app_row> api_service::row_of(web::call& c) { co_return co_await store_->app(c.param("appId"), c.visible_tenant()); }
 
 task<app_view> api_service::view(const app_row& a, bool live_data) {
   app_view v;

@@ -113,7 +113,7 @@ cloudspace_row read_cloudspace(const rows& r, std::size_t i) {
 
 // ---- CloudSpaces ----------------------------------------------------------------------------------------------------
 
-task<void> store::insert_cloudspace(const cloudspace_row& c, const vcluster_row& first) {
+task<void> store::insert_cloudspace(cloudspace_row c, vcluster_row first) {
   std::vector<statement> all;
   all.emplace_back("insert into cloudspaces (id, tenant_id, name, display_name) values ($1, $2, $3, $4)",
                    params{c.id, c.tenant_id, c.name, c.display_name});
@@ -123,7 +123,7 @@ task<void> store::insert_cloudspace(const cloudspace_row& c, const vcluster_row&
   co_return result<void>();
 }
 
-task<cloudspace_row> store::cloudspace(const std::string& id, const std::optional<std::string>& tenant) {
+task<cloudspace_row> store::cloudspace(std::string id, std::optional<std::string> tenant) {
   if (!is_uuid(id)) co_return no_cloudspace();
   statement st(std::string(cloudspace_columns) + "where c.id = $1 and ($2::text is null or c.tenant_id = $2)", params{id, tenant});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
@@ -131,7 +131,7 @@ task<cloudspace_row> store::cloudspace(const std::string& id, const std::optiona
   co_return read_cloudspace(r, 0);
 }
 
-task<std::vector<cloudspace_row>> store::cloudspaces(const std::optional<std::string>& tenant, const page_query& q) {
+task<std::vector<cloudspace_row>> store::cloudspaces(std::optional<std::string> tenant, page_query q) {
   std::optional<std::string> after;
   if (q.cursor) {
     KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q.cursor, 1));
@@ -147,7 +147,7 @@ task<std::vector<cloudspace_row>> store::cloudspaces(const std::optional<std::st
   co_return out;
 }
 
-task<void> store::delete_cloudspace(const std::string& id) {
+task<void> store::delete_cloudspace(std::string id) {
   std::function<task<void>(postgres::session&)> body = [id](postgres::session& s) -> task<void> {
     statement lock("select id from cloudspaces where id = $1 for update", params{id});
     KUBEOPERA_CO_TRY(auto found, co_await s.query(lock));
@@ -171,7 +171,7 @@ task<void> store::delete_cloudspace(const std::string& id) {
 
 // ---- vClusters ------------------------------------------------------------------------------------------------------
 
-task<void> store::insert_vcluster(const vcluster_row& v) {
+task<void> store::insert_vcluster(vcluster_row v) {
   std::vector<statement> all;
   all.push_back(insert_vcluster_row(v));
   all.push_back(outbox(v.name, "tenant"));
@@ -179,7 +179,7 @@ task<void> store::insert_vcluster(const vcluster_row& v) {
   co_return result<void>();
 }
 
-task<std::vector<vcluster_row>> store::vclusters(const std::string& cloudspace_id) {
+task<std::vector<vcluster_row>> store::vclusters(std::string cloudspace_id) {
   statement st(std::string(vcluster_columns) + "where v.cloudspace_id = $1 order by v.label", params{cloudspace_id});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   std::vector<vcluster_row> out;
@@ -190,14 +190,14 @@ task<std::vector<vcluster_row>> store::vclusters(const std::string& cloudspace_i
   co_return out;
 }
 
-task<vcluster_row> store::vcluster(const std::string& cloudspace_id, const std::string& label) {
+task<vcluster_row> store::vcluster(std::string cloudspace_id, std::string label) {
   statement st(std::string(vcluster_columns) + "where v.cloudspace_id = $1 and (v.label = $2 or v.name = $2)", params{cloudspace_id, label});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   if (r.empty()) co_return no_vcluster();
   co_return read_vcluster(r, 0);
 }
 
-task<std::optional<vcluster_row>> store::vcluster_by_name(const std::string& name) {
+task<std::optional<vcluster_row>> store::vcluster_by_name(std::string name) {
   statement st(std::string(vcluster_columns) + "where v.name = $1", params{name});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   if (r.empty()) co_return std::optional<vcluster_row>();
@@ -205,7 +205,7 @@ task<std::optional<vcluster_row>> store::vcluster_by_name(const std::string& nam
   co_return std::optional<vcluster_row>(std::move(v));
 }
 
-task<void> store::delete_vcluster(const vcluster_row& v) {
+task<void> store::delete_vcluster(vcluster_row v) {
   if (v.is_default) co_return error(errc::failed_precondition, "VClusterIsDefault", "the default vCluster goes with its CloudSpace");
   std::function<task<void>(postgres::session&)> body = [name = v.name](postgres::session& s) -> task<void> {
     statement lock("select name from vclusters where name = $1 for update", params{name});
@@ -222,7 +222,7 @@ task<void> store::delete_vcluster(const vcluster_row& v) {
   co_return co_await pool_->transaction_void(body);
 }
 
-task<void> store::drop_vcluster(const std::string& name) {
+task<void> store::drop_vcluster(std::string name) {
   std::vector<statement> all;
   all.emplace_back("delete from vclusters where name = $1 and deleting", params{name});
   all.emplace_back("delete from cloudspaces c where deleting and not exists (select 1 from vclusters v where v.cloudspace_id = c.id)");
@@ -232,7 +232,7 @@ task<void> store::drop_vcluster(const std::string& name) {
 
 // ---- apps -----------------------------------------------------------------------------------------------------------
 
-task<void> store::insert_app(const app_row& a) {
+task<void> store::insert_app(app_row a) {
   std::vector<statement> all;
   // The vCluster's row is locked against deletion by the foreign key; one that is being deleted takes no app.
   all.emplace_back(
@@ -251,7 +251,7 @@ task<void> store::insert_app(const app_row& a) {
   co_return result<void>();
 }
 
-task<app_row> store::app(const std::string& id, const std::optional<std::string>& tenant) {
+task<app_row> store::app(std::string id, std::optional<std::string> tenant) {
   if (!is_uuid(id)) co_return no_app();
   statement st(std::string(app_columns) + "where a.id = $1 and ($2::text is null or a.tenant_id = $2)", params{id, tenant});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
@@ -259,7 +259,7 @@ task<app_row> store::app(const std::string& id, const std::optional<std::string>
   co_return read_app(r, 0);
 }
 
-task<std::optional<app_row>> store::app_by_resource(const std::string& resource) {
+task<std::optional<app_row>> store::app_by_resource(std::string resource) {
   statement st(std::string(app_columns) + "where a.resource = $1", params{resource});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   if (r.empty()) co_return std::optional<app_row>();
@@ -267,7 +267,7 @@ task<std::optional<app_row>> store::app_by_resource(const std::string& resource)
   co_return std::optional<app_row>(std::move(a));
 }
 
-task<std::vector<app_row>> store::apps(const std::optional<std::string>& tenant, const app_query& q) {
+task<std::vector<app_row>> store::apps(std::optional<std::string> tenant, app_query q) {
   std::optional<std::string> before_time, before_id;
   if (q.cursor) {
     KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q.cursor, 2));
@@ -287,7 +287,7 @@ task<std::vector<app_row>> store::apps(const std::optional<std::string>& tenant,
   co_return read_apps(r);
 }
 
-task<void> store::update_app(const app_row& a, std::int64_t expected_version) {
+task<void> store::update_app(app_row a, std::int64_t expected_version) {
   std::function<task<void>(postgres::session&)> body = [a, expected_version](postgres::session& s) -> task<void> {
     statement update(
         "update apps set host = $2, spec = $3, revision = $4, version = version + 1, actor = $5, request_id = $6, updated_at = now() "
@@ -309,7 +309,7 @@ task<void> store::update_app(const app_row& a, std::int64_t expected_version) {
   co_return co_await pool_->transaction_void(body);
 }
 
-task<void> store::delete_app(const app_row& a) {
+task<void> store::delete_app(app_row a) {
   std::vector<statement> all;
   all.emplace_back("update apps set deleting = true, version = version + 1, updated_at = now() where id = $1 and not deleting", params{a.id});
   all.push_back(outbox(a.resource, "app"));
@@ -317,7 +317,7 @@ task<void> store::delete_app(const app_row& a) {
   co_return result<void>();
 }
 
-task<void> store::drop_app(const std::string& id) {
+task<void> store::drop_app(std::string id) {
   statement st("delete from apps where id = $1 and deleting", params{id});
   KUBEOPERA_CO_CHECK(co_await pool_->query(st));
   co_return result<void>();

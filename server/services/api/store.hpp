@@ -37,37 +37,38 @@ struct app_row {
   system_time created_at, updated_at;
 };
 
-/// Thread-safe. Errors of all: those of postgres::pool; names in `errors` below are reasons.
+/// Thread-safe. All parameters are values: a task starts when it is awaited, and what it was given must still be there then.
+/// Errors of all: those of postgres::pool; names in `errors` below are reasons.
 class store {
  public:
   explicit store(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
 
   // CloudSpaces. tenant nullopt: every tenant's (administrators).
-  task<void> insert_cloudspace(const cloudspace_row& row, const vcluster_row& first);
-  task<cloudspace_row> cloudspace(const std::string& id, const std::optional<std::string>& tenant);
-  task<std::vector<cloudspace_row>> cloudspaces(const std::optional<std::string>& tenant, const page_query& q);
+  task<void> insert_cloudspace(cloudspace_row row, vcluster_row first);
+  task<cloudspace_row> cloudspace(std::string id, std::optional<std::string> tenant);
+  task<std::vector<cloudspace_row>> cloudspaces(std::optional<std::string> tenant, page_query q);
   /// Marks it and its vClusters for deletion. Errors: failed_precondition (CloudSpaceNotEmpty).
-  task<void> delete_cloudspace(const std::string& id);
+  task<void> delete_cloudspace(std::string id);
 
-  task<void> insert_vcluster(const vcluster_row& row);
-  task<std::vector<vcluster_row>> vclusters(const std::string& cloudspace_id);
-  task<vcluster_row> vcluster(const std::string& cloudspace_id, const std::string& label);
-  task<std::optional<vcluster_row>> vcluster_by_name(const std::string& name);
+  task<void> insert_vcluster(vcluster_row row);
+  task<std::vector<vcluster_row>> vclusters(std::string cloudspace_id);
+  task<vcluster_row> vcluster(std::string cloudspace_id, std::string label);
+  task<std::optional<vcluster_row>> vcluster_by_name(std::string name);
   /// Errors: failed_precondition (VClusterNotEmpty, VClusterIsDefault).
-  task<void> delete_vcluster(const vcluster_row& row);
-  task<void> drop_vcluster(const std::string& name);
+  task<void> delete_vcluster(vcluster_row row);
+  task<void> drop_vcluster(std::string name);
 
   // Apps.
   /// App, host claim, first revision and outbox row in one transaction and one round trip.
   /// Errors: already_exists (app_name_taken, host_taken, app_resource_taken).
-  task<void> insert_app(const app_row& row);
-  task<app_row> app(const std::string& id, const std::optional<std::string>& tenant);
-  task<std::optional<app_row>> app_by_resource(const std::string& resource);
-  task<std::vector<app_row>> apps(const std::optional<std::string>& tenant, const app_query& q);
+  task<void> insert_app(app_row row);
+  task<app_row> app(std::string id, std::optional<std::string> tenant);
+  task<std::optional<app_row>> app_by_resource(std::string resource);
+  task<std::vector<app_row>> apps(std::optional<std::string> tenant, app_query q);
   /// Writes row as its next revision if the stored version is still row.version. Errors: conflict (VersionChanged), already_exists (host_taken).
-  task<void> update_app(const app_row& row, std::int64_t expected_version);
-  task<void> delete_app(const app_row& row);
-  task<void> drop_app(const std::string& id);
+  task<void> update_app(app_row row, std::int64_t expected_version);
+  task<void> delete_app(app_row row);
+  task<void> drop_app(std::string id);
   /// "app/<resource>" and "tenant/<name>" of the rows that are going away.
   task<std::vector<std::string>> deleting_keys();
 
