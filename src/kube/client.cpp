@@ -1,9 +1,9 @@
 // The typed client: resource types and keys into calls, answers into objects.
+#include "src/kube/decode.hpp"
 #include "src/kube/exchange.hpp"
 #include "src/kube/uri.hpp"
 #include "src/kube/watch.hpp"
 
-#include <kubeopera/json/read.hpp>
 #include <kubeopera/json/write.hpp>
 #include <kubeopera/kube/client.hpp>
 
@@ -16,24 +16,24 @@ using shared_exchanger = std::shared_ptr<detail::exchanger>;
 
 constexpr const char* json_type = "application/json";
 
-error malformed(const error& cause) {
-  return error(errc::data_loss, "MalformedAnswer", "the API server's answer cannot be read").with_detail(to_string(cause));
+// A thread's reader keeps its buffers; an answer that would make them large gets one of its own.
+detail::decoder& reader_for(std::size_t bytes, std::optional<detail::decoder>& own) {
+  thread_local detail::decoder kept;
+  return bytes <= (1u << 20) ? kept : own.emplace();
 }
 
-result<json::object> read_answer(std::string_view body, std::size_t max_bytes) {
-  json::limits lim;
-  lim.max_bytes = max_bytes;
-  lim.max_depth = 512;
-  lim.max_nodes = 20'000'000;
-  auto parsed = json::read_object(body, lim);
-  if (!parsed) return malformed(parsed.error());
-  return parsed;
+result<void> check_size(const std::string& body, std::size_t most) {
+  if (body.size() <= most) return {};
+  return error(errc::too_large, "ResponseTooLarge", "the API server's answer is over " + std::to_string(most) + " bytes");
 }
 
 task<object> object_call(shared_exchanger shared, result<plan> call) {
   if (!call) co_return call.error();
   KUBEOPERA_CO_TRY(auto answer, co_await detail::exchange(shared, std::move(*call)));
-  co_return read_answer(answer.body, shared->options().max_response);
+  KUBEOPERA_CO_CHECK(check_size(answer.body, shared->options().max_response));
+  std::optional<detail::decoder> own;
+  auto& reader = reader_for(answer.body.size(), own);
+  co_return reader.document(std::move(answer.body));
 }
 
 task<void> void_call(shared_exchanger shared, result<plan> call) {
@@ -42,38 +42,29 @@ task<void> void_call(shared_exchanger shared, result<plan> call) {
   co_return result<void>();
 }
 
-// Items of a list carry no kind of their own for built-in types; ours always do.
-void name_kind(object& item, const resource_type& type) {
-  if (!item.contains("apiVersion")) item["apiVersion"] = type.api_version();
-  if (!item.contains("kind")) item["kind"] = type.kind;
+detail::decode_style style_of(bool for_cache) {
+  detail::decode_style style;
+  style.packed = for_cache;
+  style.managed_fields = !for_cache;
+  return style;
 }
 
-task<object_list> list_call(shared_exchanger shared, result<plan> call, resource_type type) {
-  KUBEOPERA_CO_TRY(auto answer, co_await object_call(shared, std::move(call)));
-  object_list out;
-  out.resource_version = json::get_string(answer, {"metadata", "resourceVersion"});
-  out.continue_token = json::get_string(answer, {"metadata", "continue"});
-  auto* items = answer.if_contains("items");
-  if (!items || !(items->is_array() || items->is_null())) {
-    co_return malformed(error(errc::data_loss, "MalformedAnswer", "a list without items"));
-  }
-  if (items->is_null()) co_return out;
-  out.items.reserve(items->get_array().size());
-  for (auto& item : items->get_array()) {
-    if (!item.is_object()) co_return malformed(error(errc::data_loss, "MalformedAnswer", "an item that is no object"));
-    name_kind(item.get_object(), type);
-    out.items.push_back(std::move(item.get_object()));
-  }
-  co_return out;
+task<object_list> list_call(shared_exchanger shared, result<plan> call, resource_type type, bool for_cache) {
+  if (!call) co_return call.error();
+  KUBEOPERA_CO_TRY(auto answer, co_await detail::exchange(shared, std::move(*call)));
+  KUBEOPERA_CO_CHECK(check_size(answer.body, shared->options().max_response));
+  std::optional<detail::decoder> own;
+  auto& reader = reader_for(answer.body.size(), own);
+  co_return reader.list(std::move(answer.body), type, style_of(for_cache));
 }
 
-task<std::unique_ptr<watch_stream>> watch_call(shared_exchanger shared, result<plan> call, int timeout_seconds) {
+task<std::unique_ptr<watch_stream>> watch_call(shared_exchanger shared, result<plan> call, int timeout_seconds, bool for_cache) {
   if (!call) co_return call.error();
   KUBEOPERA_CO_TRY(auto answer, co_await detail::exchange(shared, std::move(*call), true));
   if (!answer.stream) answer.stream = http::make_body(std::move(answer.body));
   // The server ends the watch after timeout_seconds, with some slack of its own.
   auto open_for = std::chrono::seconds(timeout_seconds + 30);
-  co_return detail::make_watch_stream(std::move(answer.stream), open_for, shared->time());
+  co_return detail::make_watch_stream(std::move(answer.stream), open_for, shared->time(), style_of(for_cache));
 }
 
 task<std::unique_ptr<http::body_source>> stream_call(shared_exchanger shared, result<plan> call) {
@@ -96,7 +87,8 @@ void add_write_options(query& q, const write_options& options) {
 std::string body_of(const resource_type& type, const object& obj) {
   if (obj.contains("apiVersion") && obj.contains("kind")) return json::write(obj);
   object named = obj;
-  name_kind(named, type);
+  if (!named.contains("apiVersion")) named["apiVersion"] = type.api_version();
+  if (!named.contains("kind")) named["kind"] = type.kind;
   return json::write(named);
 }
 
@@ -193,7 +185,7 @@ class http_client final : public client {
   }
 
   task<object_list> list(const resource_type& type, const std::string& ns, const list_options& options) override {
-    return list_call(shared_, list_plan(type, ns, options), type);
+    return list_call(shared_, list_plan(type, ns, options), type, options.for_cache);
   }
 
   task<object> create(const resource_type& type, const object& obj, const write_options& options) override {
@@ -223,7 +215,7 @@ class http_client final : public client {
 
   task<std::unique_ptr<watch_stream>> watch(const resource_type& type, const std::string& ns,
                                             const watch_options& options) override {
-    return watch_call(shared_, watch_plan(type, ns, options), options.timeout_seconds);
+    return watch_call(shared_, watch_plan(type, ns, options), options.timeout_seconds, options.for_cache);
   }
 
   task<std::unique_ptr<http::body_source>> logs(const object_key& pod, const log_options& options) override {

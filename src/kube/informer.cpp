@@ -92,6 +92,7 @@ list_options page_options(const informer::state& s, const detail::informer_step&
   options.field_selector = s.options.field_selector;
   options.limit = s.options.page_size;
   options.continue_token = step.continue_token;
+  options.for_cache = !s.options.keep_managed_fields;
   return options;
 }
 
@@ -100,6 +101,7 @@ watch_options open_options(const informer::state& s, const detail::informer_step
   options.label_selector = s.options.label_selector;
   options.field_selector = s.options.field_selector;
   options.resource_version = step.resource_version;
+  options.for_cache = !s.options.keep_managed_fields;
   auto least = std::max(1, s.options.watch_timeout_seconds);
   options.timeout_seconds = least + static_cast<int>(s.random() % static_cast<std::uint64_t>(least));
   return options;

@@ -1,6 +1,8 @@
 // Watch framing and decoding as a pure state machine (bytes in, events out), and the stream over a transport's body.
 #pragma once
 
+#include "src/kube/decode.hpp"
+
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/http/message.hpp>
 #include <kubeopera/kube/client.hpp>
@@ -19,9 +21,9 @@ inline constexpr std::size_t max_watch_line = 32u << 20;
 class line_framer {
  public:
   explicit line_framer(std::size_t max_line = max_watch_line) : max_line_(max_line) {}
-  void feed(std::string bytes);
+  void feed(std::string_view bytes);
   /// The next complete line without its end, blank ones left out; nullopt when more bytes are needed. The view is valid
-  /// until the next feed(). Errors: too_large.
+  /// until the next feed(), and so are decoder::padding() bytes behind it. Errors: too_large.
   result<std::optional<std::string_view>> next();
   /// True when the bytes so far end within a line.
   bool half_line() const noexcept { return from_ < buffer_.size(); }
@@ -33,12 +35,9 @@ class line_framer {
   std::size_t scanned_ = 0;  // no newline before it
 };
 
-/// One line of a watch. Errors: gone (an ERROR event with code 410), the meaning of another ERROR's Status,
-/// data_loss (MalformedWatchEvent).
-result<watch_event> decode_event(std::string_view line);
-
 /// An open watch over a response's body.
 /// @param open_for  after this long without an orderly end the watch counts as cut
-std::unique_ptr<watch_stream> make_watch_stream(std::unique_ptr<http::body_source> body, duration open_for, const clock& clk);
+std::unique_ptr<watch_stream> make_watch_stream(std::unique_ptr<http::body_source> body, duration open_for, const clock& clk,
+                                                decode_style style = decode_style());
 
 }  // namespace kubeopera::inline v1::kube::detail

@@ -20,6 +20,8 @@ struct list_options {
   int limit = 500;               ///< page size
   std::string continue_token;    ///< of the previous page
   std::string resource_version;  ///< "" = most recent
+  /// The objects will be kept and not changed: managedFields are left out, and each is packed into memory of its own.
+  bool for_cache = false;
 };
 
 struct object_list {
@@ -34,6 +36,7 @@ struct watch_options {
   std::string resource_version;
   bool bookmarks = true;
   int timeout_seconds = 300;
+  bool for_cache = false;  ///< as in list_options
 };
 
 enum class event_type { added, modified, deleted, bookmark };
