@@ -563,6 +563,8 @@ task<void> deployment_controller::reconcile(const object_key& key) {
   bool rec = rollout_spec_of(v.d).recreate;
   KUBEOPERA_CO_CHECK(co_await find_newest(v, !rec));
   if (v.stop) co_return result<void>();
+  // A ReplicaSet that its controller has not looked at says nothing yet; its first status wakes us.
+  if (v.newest && !json::find(*v.newest, {"status", "observedGeneration"})) co_return result<void>();
   auto moved = rec ? co_await recreate(v) : co_await rolling(v);
   if (!moved) co_return moved.error();
   if (v.stop) co_return result<void>();

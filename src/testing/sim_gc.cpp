@@ -41,7 +41,12 @@ class garbage_collector final : public controller {
     if (!obj) co_return result<void>();
     if (kube::being_deleted(*obj)) {
       if (has_finalizer(*obj, "orphan")) co_return co_await orphan(type, *obj);
-      if (has_finalizer(*obj, "foregroundDeletion")) co_return co_await foreground(type, *obj);
+      if (has_finalizer(*obj, "foregroundDeletion")) {
+        auto [seen, fresh] = waiting_.try_emplace(std::string(kube::uid_of(*obj)), std::chrono::steady_clock::now());
+        auto left = seen->second + env.options.collect_delay - std::chrono::steady_clock::now();
+        if (left <= duration::zero()) co_return co_await foreground(type, *obj);
+        enqueue_after(key, left);
+      }
       co_return result<void>();
     }
     co_return co_await collect(type, *obj);
@@ -88,6 +93,7 @@ class garbage_collector final : public controller {
     if (!gone) return;
     where_.erase(uid);
     deleting_.erase(uid);
+    waiting_.erase(uid);
     if (auto it = dependents_.find(uid); it != dependents_.end()) {
       for (const auto& d : it->second) enqueue(d);
       if (it->second.empty()) dependents_.erase(it);
@@ -241,6 +247,7 @@ class garbage_collector final : public controller {
   std::unordered_map<std::string, object_key> where_;
   std::unordered_map<std::string, std::set<object_key>> dependents_;
   std::set<std::string> deleting_;
+  std::map<std::string, steady_time> waiting_;  // owners in foreground deletion, since when
 };
 
 }  // namespace

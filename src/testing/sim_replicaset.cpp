@@ -60,7 +60,10 @@ class replica_set_controller final : public controller {
   void on_change(const resource_type& type, const shared_object& before, const shared_object& after) override {
     const auto& o = after ? *after : *before;
     if (type == kube::types::replica_sets()) {
-      if (after) enqueue(kube::key_of(o));
+      // What it wrote into the status itself is no news.
+      bool news = after && (!before || kube::generation_of(*before) != kube::generation_of(*after) ||
+                            kube::being_deleted(*before) != kube::being_deleted(*after));
+      if (news) enqueue(kube::key_of(o));
       return;
     }
     if (type != kube::types::pods()) return;

@@ -68,11 +68,12 @@ class scheduler final : public controller {
   std::vector<resource_type> watches() const override { return {kube::types::pods(), kube::types::nodes()}; }
   bool batched() const override { return true; }
 
-  void on_change(const resource_type& type, const shared_object&, const shared_object& after) override {
+  void on_change(const resource_type& type, const shared_object& before, const shared_object& after) override {
     if (type == kube::types::nodes()) return enqueue_pending();
     if (type != kube::types::pods()) return;
     if (!after || pod_finished(*after)) return enqueue_pending();
-    if (json::get_string(*after, {"spec", "nodeName"}).empty()) enqueue(kube::key_of(*after));
+    if (!json::get_string(*after, {"spec", "nodeName"}).empty()) return;
+    enqueue_after(kube::key_of(*after), before ? duration::zero() : env.options.schedule_delay);
   }
 
   task<void> reconcile(const object_key& key) override {

@@ -64,6 +64,8 @@ struct simulator_options {
   bool minimal_pod_status = false;
   /// Pass through ContainerCreating before a container runs; off saves one write a pod.
   bool show_creating = true;
+  duration schedule_delay = duration::zero();  ///< from a pod's creation to its binding
+  duration collect_delay = duration::zero();   ///< before the garbage collector looks at an owner that waits for its dependents
   duration pull_time = duration::zero();
   /// From running to ready; the annotation `sim.kubeopera.io/ready-after: 3s` of a pod overrides it.
   duration ready_delay = duration::zero();
