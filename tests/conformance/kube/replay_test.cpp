@@ -37,7 +37,7 @@ class live_cluster final : public surroundings {
     options.kubelet_manager = "kwok";
     options.minimal_pod_status = true;
     options.show_creating = false;
-    options.stop_time = std::chrono::milliseconds(800);
+    options.collect_delay = std::chrono::milliseconds(800);  // 152 asks in the middle of a foreground deletion
     simulator_ = std::make_shared<testing::simulator>(pool_.get_executor(), api_, options);
     running_ = background::start(pool_.get_executor(), run(simulator_));
     wait_for(simulator_->wait_started());
