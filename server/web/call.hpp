@@ -23,6 +23,9 @@ struct call {
   /// Path parameters by name, decoded.
   std::vector<std::pair<std::string, std::string>> path;
   std::vector<std::pair<std::string, std::string>> query;
+  /// Set where the request carries an Idempotency-Key that is reserved for it: a handler may remember its reply in the
+  /// transaction of its effect, so that a crash between the two does not lose it.
+  std::string idempotency_key;
 
   const std::string& param(std::string_view name) const;
   /// The ETag of If-Match without quotes; nullopt when absent.

@@ -227,6 +227,7 @@ task<http::response> router::run_idempotent(const route& r, call& c, const std::
     again.headers.set("Idempotency-Replayed", "true");
     co_return std::move(again);
   }
+  c.idempotency_key = key;
   auto reply = co_await r.run(c);
   bool keep = reply ? reply->status < 500 : !reply.error().transient() && status_of(reply.error().code()) < 500;
   if (!keep || (reply && reply->stream)) {

@@ -56,6 +56,18 @@ class Crash(unittest.TestCase):
                 items = s.kube("GET", "/apis/apps.kubeopera.io/v1alpha1/kubeoperaapps").json["items"]
                 self.assertNotIn(app["id"], [i["spec"]["app_id"] for i in items])
 
+    def test_a_repeated_request_after_a_crash_is_the_same_request(self):
+        s = self.server
+        key = {"Idempotency-Key": "k-1"}
+        body = {"name": "once", "image": "ghcr.io/acme/web:1", "port": 80, "cloudspace_id": self.space["id"]}
+        first = s.call("POST", "/api/v1/apps", body, headers=key)
+        self.die_after(0)
+        again = s.call("POST", "/api/v1/apps", body, headers=key)
+        self.assertEqual((again.status, again.json), (201, first.json))
+        self.assertEqual(again.headers["ETag"], first.headers["ETag"])
+        shown = s.call("GET", "/api/v1/apps/" + first.json["id"]).json
+        self.assertEqual(shown["created_at"], first.json["created_at"])
+
     def test_cloudspace_at_some_moments(self):
         s = self.server
         for i, moment in enumerate([0.0, 0.01, 0.03]):

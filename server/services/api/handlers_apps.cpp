@@ -186,15 +186,19 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
   auto secrets = manifest::extract_secrets(a.spec);
   KUBEOPERA_CO_CHECK(co_await store_secrets(a, std::move(secrets)));
   result<void> inserted = error();
+  web::created<app_view> reply;
   for (const auto& host : host_candidates(a)) {
     a.host = host;
-    inserted = co_await store_->insert_app(a);
+    KUBEOPERA_CO_TRY(reply.value, co_await view(a, false));
+    reply.location = "/api/v1/apps/" + a.id;
+    reply.etag = etag_of(a);
+    web::saved_reply saved{201, json::write(json::encode(reply.value)), reply.location, "\"" + reply.etag + "\""};
+    inserted = co_await store_->insert_app(a, remember_reply(c, saved));
     if (inserted || inserted.error().reason() != "host_taken") break;
   }
   if (!inserted) co_return explain_clash(inserted.error(), a.spec);
   wake_outbox_();
-  KUBEOPERA_CO_TRY(auto v, co_await view(a, false));
-  co_return web::created<app_view>{std::move(v), "/api/v1/apps/" + a.id, etag_of(a)};
+  co_return std::move(reply);
 }
 
 task<web::tagged<app_view>> api_service::get_app(web::call& c) {

@@ -9,6 +9,13 @@ namespace {
 using postgres::params;
 using postgres::statement;
 
+std::string scope(const web::call& c) { return c.who.tenant.value_or("") + "|" + c.who.user; }
+
+statement finish_statement(const web::call& c, const std::string& key, const web::saved_reply& reply) {
+  return statement("update idempotency set status = $3, body = $4, location = $5, etag = $6 where scope = $1 and key = $2",
+                   params{scope(c), key, reply.status, reply.body, reply.location, reply.etag});
+}
+
 class database_idempotency final : public web::idempotency {
  public:
   explicit database_idempotency(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
@@ -39,8 +46,7 @@ class database_idempotency final : public web::idempotency {
   }
 
   task<void> finish(const web::call& c, const std::string& key, const web::saved_reply& reply) override {
-    statement st("update idempotency set status = $3, body = $4, location = $5, etag = $6 where scope = $1 and key = $2",
-                 params{scope(c), key, reply.status, reply.body, reply.location, reply.etag});
+    auto st = finish_statement(c, key, reply);
     KUBEOPERA_CO_CHECK(co_await pool_->query(st));
     co_return result<void>();
   }
@@ -52,11 +58,15 @@ class database_idempotency final : public web::idempotency {
   }
 
  private:
-  static std::string scope(const web::call& c) { return c.who.tenant.value_or("") + "|" + c.who.user; }
   std::shared_ptr<postgres::pool> pool_;
 };
 
 }  // namespace
+
+std::optional<postgres::statement> remember_reply(const web::call& c, const web::saved_reply& reply) {
+  if (c.idempotency_key.empty()) return std::nullopt;
+  return finish_statement(c, c.idempotency_key, reply);
+}
 
 std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool) {
   return std::make_shared<database_idempotency>(std::move(pool));

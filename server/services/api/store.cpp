@@ -232,16 +232,17 @@ task<void> store::drop_vcluster(std::string name) {
 
 // ---- apps -----------------------------------------------------------------------------------------------------------
 
-task<void> store::insert_app(app_row a) {
+task<void> store::insert_app(app_row a, std::optional<statement> remember) {
   std::vector<statement> all;
   // The vCluster's row is locked against deletion by the foreign key; one that is being deleted takes no app.
   all.emplace_back(
-      "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id) "
-      "select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11 from vclusters v where v.name = $4 and not v.deleting",
-      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id});
+      "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id, created_at, "
+      "updated_at) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12 from vclusters v where v.name = $4 and not v.deleting",
+      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id, a.created_at});
   all.emplace_back("insert into host_claims (host, app_id) values ($1, $2)", params{a.host, a.id});
   all.push_back(insert_revision(a));
   all.push_back(outbox(a.resource, "app"));
+  if (remember) all.push_back(std::move(*remember));
   auto done = co_await pool_->atomic_pipeline(all);
   if (!done) {
     auto e = done.error();

@@ -59,9 +59,9 @@ class store {
   task<void> drop_vcluster(std::string name);
 
   // Apps.
-  /// App, host claim, first revision and outbox row in one transaction and one round trip.
+  /// App, host claim, first revision, outbox row and, where given, the remembered reply in one transaction and one round trip.
   /// Errors: already_exists (app_name_taken, host_taken, app_resource_taken).
-  task<void> insert_app(app_row row);
+  task<void> insert_app(app_row row, std::optional<postgres::statement> remember);
   task<app_row> app(std::string id, std::optional<std::string> tenant);
   task<std::optional<app_row>> app_by_resource(std::string resource);
   task<std::vector<app_row>> apps(std::optional<std::string> tenant, app_query q);
@@ -77,6 +77,9 @@ class store {
  private:
   std::shared_ptr<postgres::pool> pool_;
 };
+
+/// The statement that remembers the reply to a request with an Idempotency-Key, for the transaction of its effect; nullopt without one.
+std::optional<postgres::statement> remember_reply(const web::call& c, const web::saved_reply& reply);
 
 /// Remembered replies in PostgreSQL.
 std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool);
