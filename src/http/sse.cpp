@@ -98,8 +98,9 @@ sse_channel::sse_channel(sse_channel_options options) : state_(std::make_shared<
 
 sse_channel::~sse_channel() { close(); }
 
-bool sse_channel::send(const sse_event& event) {
-  auto text = encode_sse(event);
+bool sse_channel::send(const sse_event& event) { return send_encoded(encode_sse(event)); }
+
+bool sse_channel::send_encoded(std::string_view text) {
   bool accepted = false;
   {
     std::lock_guard lock(state_->mutex);

@@ -43,6 +43,8 @@ class sse_channel {
   sse_channel& operator=(const sse_channel&) = delete;
   /// Queues an event. False when the stream is over: closed, its reader gone or too far behind.
   bool send(const sse_event& event);
+  /// The same for what encode_sse() gave: an event that goes to many readers is encoded once.
+  bool send_encoded(std::string_view event);
   /// Ends the stream after what is queued.
   void close();
   /// True when nobody will read any more.
