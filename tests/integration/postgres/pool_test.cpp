@@ -236,7 +236,7 @@ TEST(transaction, repeats_the_victim_of_a_deadlock) {
   auto ra = a.get(), rb = b.get();
   EXPECT_TRUE(ra) << to_string(ra.error());
   EXPECT_TRUE(rb) << to_string(rb.error());
-  EXPECT_EQ(runs, 3);
+  EXPECT_GE(runs, 3);
   EXPECT_EQ(f.number("SELECT sum(n) AS v FROM acc"), 104);
 }
 
