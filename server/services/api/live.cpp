@@ -56,15 +56,25 @@ task<std::shared_ptr<const observation>> live::observe(app_row app) {
     }
     KUBEOPERA_CO_CHECK(co_await e->changed.wait(ticket));
   }
+  // Whatever way this read ends, the others who wait are told.
+  struct turn {
+    live& owner;
+    entry& e;
+    ~turn() {
+      {
+        std::lock_guard lock(owner.mutex_);
+        e.reading = false;
+      }
+      e.changed.notify();
+    }
+  } mine{*this, *e};
   auto seen = std::make_shared<observation>(co_await read(app, e));
-  {
-    std::lock_guard lock(mutex_);
-    e->value = seen;
-    e->read_at = clock_.steady();
-    e->version = app.version;
-    e->reading = false;
-  }
-  e->changed.notify();
+  if (co_await kubeopera::detail::cancelled())
+    co_return error(errc::cancelled, "Cancelled", "the caller has gone");  // half of an observation is nobody's
+  std::lock_guard lock(mutex_);
+  e->value = seen;
+  e->read_at = clock_.steady();
+  e->version = app.version;
   co_return std::shared_ptr<const observation>(seen);
 }
 
