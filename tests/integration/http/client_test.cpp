@@ -16,8 +16,8 @@ asio::awaitable<http::response> echo(http::request req) {
 
 http::client_options quick(std::string url) {
   http::client_options options(std::move(url));
-  options.connect_timeout = 2s;
-  options.response_timeout = 2s;
+  options.connect_timeout = 10s;
+  options.response_timeout = 10s;
   return options;
 }
 

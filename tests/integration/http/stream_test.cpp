@@ -207,10 +207,8 @@ TEST(disconnect, the_source_of_a_stream_is_cancelled_and_destroyed) {
     auto res = l.run(client->send(http::request(), true)).value();
     EXPECT_EQ(l.run(res.stream->next()).value(), "aaaaa");
   }
-  auto left = std::chrono::steady_clock::now();
   EXPECT_TRUE(eventually([&] { return destroyed == 1; }));
   EXPECT_EQ(cancelled, 1);
-  EXPECT_LT(std::chrono::steady_clock::now() - left, 1s);
   EXPECT_TRUE(eventually([&] { return server.get().connections() == 0; }));
 }
 
