@@ -9,6 +9,22 @@
 namespace kubeopera::inline v1::testing::api {
 namespace {
 
+// Where the decoder is; a path is only spelled out when there is something to say about it.
+struct place {
+  const place* parent = nullptr;
+  std::string_view key;
+  std::size_t index = 0;
+  bool is_index = false;
+  std::string str() const {
+    std::string out = parent ? parent->str() : std::string();
+    if (is_index) return out + "[" + std::to_string(index) + "]";
+    if (!out.empty() && !key.empty()) out += ".";
+    return out.append(key);
+  }
+};
+place member(const place& at, std::string_view key) { return {&at, key, 0, false}; }
+place item(const place& at, std::size_t i) { return {&at, {}, i, true}; }
+
 std::string child_path(const std::string& path, std::string_view key) {
   return path.empty() ? std::string(key) : path + "." + std::string(key);
 }
@@ -66,14 +82,14 @@ class decoder {
  public:
   explicit decoder(decode_report& r) : report_(r) {}
 
-  outcome<json::object> structure(const type& t, const json::object& in, const std::string& path) {
+  outcome<json::object> structure(const type& t, const json::object& in, const place& path) {
     std::vector<const json::value*> given(t.fields.size(), nullptr);
     for (const auto& kv : in) {
-      auto it = t.index.find(std::string(kv.key()));
+      auto it = t.index.find(std::string_view(kv.key()));
       if (it != t.index.end()) {
         given[it->second] = &kv.value();
       } else {
-        report_.findings.push_back("unknown field \"" + child_path(path, kv.key()) + "\"");
+        report_.findings.push_back("unknown field \"" + member(path, kv.key()).str() + "\"");
       }
     }
     json::object out;
@@ -84,7 +100,7 @@ class decoder {
         if (f.always) out.emplace(f.name, zero_value(*f.t));
         continue;
       }
-      KUBEOPERA_TRY(json::value v, value(*f.t, *given[i], child_path(path, f.name), t));
+      KUBEOPERA_TRY(json::value v, value(*f.t, *given[i], member(path, f.name), t));
       bool dropped = !f.always && !f.pointer && f.t->form != shape::structure && f.t->form != shape::any && is_zero(v);
       if (!dropped) out.emplace(f.name, std::move(v));
     }
@@ -92,7 +108,7 @@ class decoder {
   }
 
  private:
-  outcome<json::value> value(const type& t, const json::value& in, const std::string& path, const type& owner) {
+  outcome<json::value> value(const type& t, const json::value& in, const place& path, const type& owner) {
     switch (t.form) {
       case shape::any:
         return in;
@@ -112,12 +128,12 @@ class decoder {
         for (const auto& kv : *o) keys.push_back(kv.key());
         std::sort(keys.begin(), keys.end());
         for (auto key : keys) {
-          const json::value& item = o->at(key);
-          if (item.is_null()) {
+          const json::value& given = o->at(key);
+          if (given.is_null()) {
             out.emplace(key, zero_value(*t.element));
             continue;
           }
-          KUBEOPERA_TRY(json::value v, value(*t.element, item, child_path(path, key), owner));
+          KUBEOPERA_TRY(json::value v, value(*t.element, given, member(path, key), owner));
           out.emplace(key, std::move(v));
         }
         return json::value(std::move(out));
@@ -128,8 +144,7 @@ class decoder {
         json::array out;
         out.reserve(a->size());
         for (std::size_t i = 0; i < a->size(); ++i) {
-          KUBEOPERA_TRY(json::value v,
-                        value(*t.element, (*a)[i].is_null() ? blank(*t.element) : (*a)[i], item_path(path, i), owner));
+          KUBEOPERA_TRY(json::value v, value(*t.element, (*a)[i].is_null() ? blank(*t.element) : (*a)[i], item(path, i), owner));
           out.push_back(std::move(v));
         }
         return json::value(std::move(out));
@@ -143,7 +158,7 @@ class decoder {
     return t.form == shape::structure ? object : text;
   }
 
-  outcome<json::value> leaf(const type& t, const json::value& in, const std::string& path, const type& owner) {
+  outcome<json::value> leaf(const type& t, const json::value& in, const place& path, const type& owner) {
     switch (t.leaf) {
       case scalar::string:
         if (!in.is_string()) return mismatch(t, in, path, owner);
@@ -182,7 +197,7 @@ class decoder {
     return in;
   }
 
-  outcome<json::value> base64(const json::value& in, const std::string& path, const type& owner, const type& t) {
+  outcome<json::value> base64(const json::value& in, const place& path, const type& owner, const type& t) {
     if (!in.is_string()) return mismatch(t, in, path, owner);
     auto text = json::as_view(in);
     auto digit = [](char c) {
@@ -197,8 +212,8 @@ class decoder {
     return in;
   }
 
-  refusal mismatch(const type& t, const json::value& in, const std::string& path, const type& owner) const {
-    return bad_request("json: cannot unmarshal " + json_word(in) + " into Go struct field " + owner.name + "." + path +
+  refusal mismatch(const type& t, const json::value& in, const place& path, const type& owner) const {
+    return bad_request("json: cannot unmarshal " + json_word(in) + " into Go struct field " + owner.name + "." + path.str() +
                        " of type " + go_type(t));
   }
 
@@ -248,7 +263,7 @@ json::value prune_value(const type& t, const json::value& in, const std::string&
 }  // namespace
 
 outcome<json::object> decode_builtin(const type& t, const json::object& in, decode_report& report) {
-  return decoder(report).structure(t, in, {});
+  return decoder(report).structure(t, in, place());
 }
 
 json::object prune_custom(const type& t, const json::object& in, decode_report& report) {

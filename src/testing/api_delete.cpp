@@ -148,6 +148,9 @@ outcome<deletion> remove_object(server& s, request& r, const kind_info& kind, co
       w.object = std::move(next);
     } else if (r.dry_run) {
       return deletion{live_record, true};
+    } else {
+      w.object = live;
+      w.remove = true;
     }
     record_ptr out;
     KUBEOPERA_TRY(bool done, s.store.commit(kind, std::move(w), out));

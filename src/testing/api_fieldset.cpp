@@ -54,6 +54,31 @@ field_set field_set::minus(const field_set& o) const {
   return out;
 }
 
+void field_set::subtract(const field_set& o) {
+  if (o.member) member = false;
+  for (const auto& [e, c] : o.children) {
+    auto it = children.find(e);
+    if (it == children.end()) continue;
+    it->second.subtract(c);
+    if (it->second.empty()) children.erase(it);
+  }
+}
+
+void field_set::add(const field_set& o) {
+  member = member || o.member;
+  for (const auto& [e, c] : o.children) children[e].add(c);
+}
+
+bool field_set::overlaps(const json::object& fields_v1, const field_set& o) {
+  if (o.member && (fields_v1.empty() || fields_v1.if_contains("."))) return true;
+  for (const auto& [e, c] : o.children) {
+    const auto* v = fields_v1.if_contains(e);
+    const auto* child = v ? v->if_object() : nullptr;
+    if (child && overlaps(*child, c)) return true;
+  }
+  return false;
+}
+
 field_set field_set::intersect(const field_set& o) const {
   field_set out;
   out.member = member && o.member;

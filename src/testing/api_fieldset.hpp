@@ -22,6 +22,10 @@ class field_set {
   void insert(const std::vector<std::string>& path);
   field_set union_with(const field_set& o) const;
   field_set minus(const field_set& o) const;
+  /// minus() in place: costs what o holds.
+  void subtract(const field_set& o);
+  /// union_with() in place.
+  void add(const field_set& o);
   field_set intersect(const field_set& o) const;
   /// Fields of structures that have children become members themselves.
   field_set with_named_parents(const type& t) const;
@@ -33,6 +37,8 @@ class field_set {
 
   json::object to_json() const;
   static field_set from_json(const json::object& o);
+  /// True where a FieldsV1 document and the set have a member in common.
+  static bool overlaps(const json::object& fields_v1, const field_set& o);
 
  private:
   void walk(std::vector<std::string>& path, const std::function<void(const std::vector<std::string>&)>& f) const;

@@ -14,9 +14,28 @@ struct owner_key {
   auto operator<=>(const owner_key&) const = default;
 };
 
-struct owner {
-  field_set fields;
+// Fields stay as they are written until somebody needs them as a set: most writes touch one owner of many.
+class owner {
+ public:
+  owner() = default;
+  owner(const json::object* raw, std::string when) : time(std::move(when)), raw_(raw) {}
   std::string time;
+
+  bool overlaps(const field_set& s) const { return raw_ ? field_set::overlaps(*raw_, s) : !set_.intersect(s).empty(); }
+  bool empty() const { return raw_ ? raw_->empty() : set_.empty(); }
+  field_set& fields() {
+    if (raw_) {
+      set_ = field_set::from_json(*raw_);
+      set_.member = false;
+      raw_ = nullptr;
+    }
+    return set_;
+  }
+  json::object to_json() const { return raw_ ? *raw_ : set_.to_json(); }
+
+ private:
+  const json::object* raw_ = nullptr;  ///< in the object that was decoded, which outlives this
+  field_set set_;
 };
 
 using owners = std::map<owner_key, owner>;
@@ -34,10 +53,7 @@ owners decode(const json::object& o) {
     if (!fields) continue;
     owner_key key{std::string(json::get_string(*e, {"operation"})), std::string(json::get_string(*e, {"manager"})),
                   std::string(json::get_string(*e, {"apiVersion"})), std::string(json::get_string(*e, {"subresource"}))};
-    owner& x = out[key];
-    x.fields = field_set::from_json(*fields);
-    x.fields.member = false;
-    x.time = json::get_string(*e, {"time"});
+    out.insert_or_assign(std::move(key), owner(fields, std::string(json::get_string(*e, {"time"}))));
   }
   return out;
 }
@@ -83,7 +99,7 @@ void encode(const owners& all, const kind_info& kind, json::object& o) {
     if (kind.custom) {  // unstructured objects are written with sorted keys
       e["apiVersion"] = r.key->api_version;
       e["fieldsType"] = "FieldsV1";
-      e["fieldsV1"] = r.value->fields.to_json();
+      e["fieldsV1"] = r.value->to_json();
       e["manager"] = r.key->manager;
       e["operation"] = r.key->operation;
       if (!r.key->subresource.empty()) e["subresource"] = r.key->subresource;
@@ -94,12 +110,19 @@ void encode(const owners& all, const kind_info& kind, json::object& o) {
       e["apiVersion"] = r.key->api_version;
       if (!r.value->time.empty()) e["time"] = r.value->time;
       e["fieldsType"] = "FieldsV1";
-      e["fieldsV1"] = r.value->fields.to_json();
+      e["fieldsV1"] = r.value->to_json();
       if (!r.key->subresource.empty()) e["subresource"] = r.key->subresource;
     }
     list.push_back(std::move(e));
   }
   if (!list.empty()) meta["managedFields"] = std::move(list);
+}
+
+// {"metadata":{"managedFields":...}} of an object, so that it can be replaced while it is read.
+json::object managed_of(const json::object& o) {
+  json::object out;
+  if (const auto* m = json::find(o, {"metadata", "managedFields"})) json::ensure_object(out, "metadata")["managedFields"] = *m;
+  return out;
 }
 
 json::object without_managed(json::object o) {
@@ -108,7 +131,7 @@ json::object without_managed(json::object o) {
 }
 
 void drop_empty(owners& all) {
-  std::erase_if(all, [](const auto& e) { return e.second.fields.empty(); });
+  std::erase_if(all, [](const auto& e) { return e.second.empty(); });
 }
 
 struct clash {
@@ -120,14 +143,14 @@ struct clash {
 std::vector<clash> settle(owners& all, const comparison& diff, const owner_key& self, bool force) {
   field_set touched = diff.modified.union_with(diff.added);
   std::vector<clash> clashes;
-  for (const auto& [key, o] : all) {
-    if (key == self) continue;
-    o.fields.intersect(touched).each([&](const auto& path) { clashes.push_back({key, path}); });
-  }
-  if (!force && !clashes.empty()) return clashes;
   for (auto& [key, o] : all) {
-    if (key != self) o.fields = o.fields.minus(touched);
-    o.fields = o.fields.minus(diff.removed);
+    if (key == self || force || !o.overlaps(touched)) continue;
+    o.fields().intersect(touched).each([&, &k = key](const auto& path) { clashes.push_back({k, path}); });
+  }
+  if (!clashes.empty()) return clashes;
+  for (auto& [key, o] : all) {
+    if (key != self && o.overlaps(touched)) o.fields().subtract(touched);
+    if (o.overlaps(diff.removed)) o.fields().subtract(diff.removed);
   }
   drop_empty(all);
   return {};
@@ -170,11 +193,11 @@ refusal apply_conflict(const std::vector<clash>& clashes) {
 }
 
 // Removes what this manager owned before and no longer applies, unless somebody else owns it or it was never owned.
-json::object prune(const type& t, const json::object& merged, const owners& all, const field_set& last) {
+json::object prune(const type& t, const json::object& merged, owners& all, const field_set& last) {
   if (last.empty()) return merged;
   json::object pruned = remove_fields(t, merged, last.with_named_parents(t));
   field_set managed;
-  for (const auto& [key, o] : all) managed = managed.union_with(o.fields);
+  for (auto& [key, o] : all) managed.add(o.fields());
   field_set merged_fields = fields_of(t, merged).with_named_parents(t);
   field_set keep = fields_of(t, pruned).with_named_parents(t).union_with(managed.with_named_parents(t));
   pruned = remove_fields(t, merged, merged_fields.minus(keep));
@@ -197,7 +220,7 @@ owners update_owners(const kind_info& kind, owners all, const json::object& befo
   strip_meta(taken);
   if (!taken.empty()) {
     owner& mine = all[{"Update", who.manager, kind.api_version(), who.subresource}];
-    mine.fields = mine.fields.union_with(taken);
+    mine.fields().add(taken);
     mine.time = who.now;
   }
   return all;
@@ -215,14 +238,14 @@ std::string joined(const std::vector<std::string>& errors) {
 void track_update(const kind_info& kind, const json::object& before, json::object& after, const field_writer& who,
                   bool creating) {
   bool reset = resets_managed(after);
-  owners all = decode(after);
+  const json::object given = managed_of(after);
+  owners all = decode(given);
   if (all.empty()) all = decode(before);
-  json::object plain = without_managed(after);
   if (reset || (all.empty() && !creating)) {  // an object that nobody tracks is not tracked by an update
     encode({}, kind, after);
     return;
   }
-  encode(update_owners(kind, std::move(all), without_managed(before), plain, who), kind, after);
+  encode(update_owners(kind, std::move(all), before, after, who), kind, after);
 }
 
 outcome<applied> apply_config(const kind_info& kind, const json::object& live, const json::object& config,
@@ -240,16 +263,16 @@ outcome<applied> apply_config(const kind_info& kind, const json::object& live, c
     all = update_owners(kind, {}, nothing, base, {"before-first-apply", "", who.now});
   }
   owner_key self{"Apply", who.manager, kind.api_version(), who.subresource};
-  field_set last = all.count(self) ? all[self].fields : field_set();
+  field_set last = all.count(self) ? all[self].fields() : field_set();
   json::object merged = merge(*kind.t, base, config);
   field_set mine = fields_of(*kind.t, config);
   strip_reset(kind, who.subresource, mine);
-  all[self].fields = mine;
+  all[self].fields() = mine;
   json::object result = prune(*kind.t, merged, all, last);
   comparison diff = compare(*kind.t, base, result);
   for (field_set* s : {&diff.added, &diff.modified, &diff.removed}) strip_reset(kind, who.subresource, *s);
   if (auto clashes = settle(all, diff, self, force); !clashes.empty()) return apply_conflict(clashes);
-  for (auto& [key, o] : all) strip_meta(o.fields);
+  if (auto it = all.find(self); it != all.end()) strip_meta(it->second.fields());
   drop_empty(all);
   applied out;
   if (auto it = all.find(self); it != all.end()) it->second.time = who.now;
@@ -258,19 +281,43 @@ outcome<applied> apply_config(const kind_info& kind, const json::object& live, c
   return out;
 }
 
-bool same_but_times(const json::object& a, const json::object& b) {
-  if (a == b) return true;
-  auto timeless = [](json::object o) {
-    if (auto* m = o.if_contains("metadata"); m && m->is_object()) {
-      if (auto* list = m->get_object().if_contains("managedFields"); list && list->is_array()) {
-        for (auto& e : list->get_array()) {
-          if (auto* x = e.if_object()) x->erase("time");
-        }
-      }
+namespace {
+bool same_entries(const json::value* a, const json::value* b) {
+  const auto *x = a ? a->if_array() : nullptr, *y = b ? b->if_array() : nullptr;
+  if (!x || !y) return (!x || x->empty()) && (!y || y->empty());
+  if (x->size() != y->size()) return false;
+  for (std::size_t i = 0; i < x->size(); ++i) {
+    const auto *p = (*x)[i].if_object(), *q = (*y)[i].if_object();
+    if (!p || !q || p->size() != q->size()) return false;
+    for (const auto& kv : *p) {
+      const auto* v = q->if_contains(kv.key());
+      if (!v || (kv.key() != "time" && *v != kv.value())) return false;
     }
-    return o;
-  };
-  return timeless(a) == timeless(b);
+  }
+  return true;
+}
+
+bool same_meta(const json::object& a, const json::object& b) {
+  auto rest = [](const json::object& o) { return o.size() - (o.if_contains("managedFields") ? 1 : 0); };
+  if (rest(a) != rest(b)) return false;
+  for (const auto& kv : a) {
+    if (kv.key() == "managedFields") continue;
+    const auto* v = b.if_contains(kv.key());
+    if (!v || *v != kv.value()) return false;
+  }
+  return same_entries(a.if_contains("managedFields"), b.if_contains("managedFields"));
+}
+}  // namespace
+
+bool same_but_times(const json::object& a, const json::object& b) {
+  if (a.size() != b.size()) return false;
+  for (const auto& kv : a) {
+    const auto* v = b.if_contains(kv.key());
+    if (!v) return false;
+    bool meta = kv.key() == "metadata" && v->is_object() && kv.value().is_object();
+    if (meta ? !same_meta(kv.value().get_object(), v->get_object()) : *v != kv.value()) return false;
+  }
+  return true;
 }
 
 }  // namespace kubeopera::inline v1::testing::api

@@ -216,6 +216,9 @@ outcome<http::response> list_objects(server& s, request& r) {
     return json_response(200, out);
   }
   std::string items;
+  std::size_t size = 0;
+  for (const auto& rec : chosen) size += rec->text.size() + 128;
+  items.reserve(size);
   for (const auto& rec : chosen) {
     if (!items.empty()) items += ',';
     append_item(items, *r.kind, *rec);

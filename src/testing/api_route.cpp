@@ -146,7 +146,7 @@ outcome<api_user> authenticate(const server& s, const http::request& r) {
     return api_user(facts->common_name, facts->organizations);
   }
   if (!s.options.anonymous) return unauthorized();
-  return api_user("system:anonymous", {"system:unauthenticated"});
+  return s.options.anonymous_user;
 }
 
 std::optional<refusal> route(const server& s, request& r) {

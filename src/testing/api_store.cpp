@@ -164,14 +164,12 @@ outcome<bool> store::commit(const kind_info& kind, write w, record_ptr& out) {
     event e;
     e.rv = ++counter_;
     e.before = now;
-    if (w.object) {
-      e.what = now ? change::modified : change::added;
-      e.now = make_record(kind, std::move(*w.object), e.rv);
-      b.objects[w.key] = e.now;
-    } else {
-      e.what = change::deleted;
-      e.now = make_record(kind, parse_record(kind, *now), e.rv);
+    e.what = w.remove ? change::deleted : now ? change::modified : change::added;
+    e.now = make_record(kind, std::move(w.object), e.rv);
+    if (w.remove) {
       b.objects.erase(it);
+    } else {
+      b.objects[w.key] = e.now;
     }
     out = e.now;
     if (observer_) observer_(kind.storage_key(), e);

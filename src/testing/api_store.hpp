@@ -74,12 +74,13 @@ class store {
   std::uint64_t current() const;
   bucket& of(const std::string& storage_key);
 
-  /// Commits if the object is still `expected` (null: absent). `check` runs under the lock just before. A record without text:
-  /// the object is removed. Returns false when somebody was faster.
+  /// Commits if the object is still `expected` (null: absent). `check` runs under the lock just before. Returns false when
+  /// somebody was faster.
   struct write {
     std::string key;
     record_ptr expected;
-    std::optional<json::object> object;  ///< nullopt: removal
+    json::object object;  ///< the new state, or the last one of what is removed
+    bool remove = false;
     std::function<std::optional<refusal>()> check;
   };
   outcome<bool> commit(const kind_info& kind, write w, record_ptr& out);

@@ -403,7 +403,9 @@ const std::vector<kind_columns>& column_table() {
         {"Type", 0, CELL(at(o, {"type"}))},
         {"Reason", 0, CELL(at(o, {"reason"}))},
         {"Object", 0, CELL(object_word(o))},
-        {"Message", 0, CELL(at(o, {"message"}))}}},
+        {"Message", 0, CELL(at(o, {"message"}))},
+        {"Count", 1, CELL(json::get_int(o, {"count"}))},
+        {"Name", 1, CELL(at(o, {"metadata", "name"}))}}},
       {"customresourcedefinitions", {{"Created At", 0, CELL(at(o, {"metadata", "creationTimestamp"}))}}},
   };
   return all;
@@ -446,7 +448,8 @@ json::value custom_cell(const printer_column& c, const json::value& o, system_ti
 
 json::array table_columns(const kind_info& kind) {
   json::array out;
-  out.push_back(definition("Name", "string", "name", name_words, 0));
+  bool named_last = kind.is("", "events");  // people look at what happened, not at what the event is called
+  if (!named_last) out.push_back(definition("Name", "string", "name", name_words, 0));
   if (kind.custom) {
     for (const auto& c : kind.custom->columns) {
       std::string words =
@@ -462,7 +465,7 @@ json::array table_columns(const kind_info& kind) {
 
 json::array table_cells(const kind_info& kind, const json::object& o, system_time now) {
   json::array out;
-  out.emplace_back(json::get_string(o, {"metadata", "name"}));
+  if (!kind.is("", "events")) out.emplace_back(json::get_string(o, {"metadata", "name"}));
   if (kind.custom) {
     json::value v(o);
     for (const auto& c : kind.custom->columns) out.push_back(custom_cell(c, v, now));

@@ -76,6 +76,8 @@ class comparer {
 
  private:
   void step(const type& t, std::string_view key, const json::value* before, const json::value* after) {
+    if (before && after && *before == *after) return;
+    if (key == "managedFields" && path_.size() == 1 && path_[0] == "f:metadata") return;  // nobody owns the bookkeeping
     path_.push_back("f:" + std::string(key));
     value(field_type(t, key), before, after);
     path_.pop_back();
@@ -97,6 +99,7 @@ class comparer {
   void items(const type& t, const json::array* before, const json::array* after) {
     item_map old_items = by_element(t, before), new_items = by_element(t, after);
     auto one = [&](const std::string& e, const json::value* b, const json::value* a) {
+      if (b && a && *b == *a) return;
       path_.push_back(e);
       value(*t.element, b, a);
       path_.pop_back();

@@ -14,7 +14,7 @@
 namespace kubeopera::inline v1::testing::api {
 
 const type_field* type::find(std::string_view field) const {
-  auto it = index.find(std::string(field));
+  auto it = index.find(field);
   return it == index.end() ? nullptr : &fields[it->second];
 }
 

@@ -4,6 +4,7 @@
 
 #include <kubeopera/json/value.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -15,6 +16,12 @@ namespace kubeopera::inline v1::testing::api {
 
 enum class shape : std::uint8_t { scalar, structure, map, list, any };
 enum class scalar : std::uint8_t { string, int32, int64, boolean, number, quantity, int_or_string, time, micro_time, bytes };
+
+/// Lookups by string_view without making a string.
+struct text_hash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view s) const noexcept { return std::hash<std::string_view>{}(s); }
+};
 
 struct type;
 
@@ -37,7 +44,7 @@ struct type {
   bool nullable = false;
   std::string name;  ///< Go's name of the structure
   std::vector<type_field> fields;
-  std::unordered_map<std::string, std::size_t> index;
+  std::unordered_map<std::string, std::size_t, text_hash, std::equal_to<>> index;
   const type* element = nullptr;  ///< of maps and lists
   std::vector<std::string> keys;  ///< of map-like lists
 

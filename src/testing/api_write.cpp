@@ -103,6 +103,7 @@ outcome<record_ptr> store_new(server& s, request& r, const kind_info& kind, json
   if (auto no = check_namespace(s, kind, ns, name)) return std::move(*no);
   if (auto no = admit_create(s, r, kind, object)) return std::move(*no);
   prepare_create(kind, object, s.now());
+  if (kind.custom) default_object(kind, object);  // a default of status counts although a status that was sent does not
   if (auto all = validate_create(kind, object); !all.empty()) return invalid(kind.group, kind.kind, name, all);
   if (r.dry_run) {
     if (s.store.get(kind, storage_name(ns, name))) return already_exists(kind, name);
@@ -149,6 +150,8 @@ outcome<record_ptr> store_change(server& s, request& r, const kind_info& kind, c
       store::write removal;
       removal.key = storage_name(ns, name);
       removal.expected = live_record;
+      removal.object = std::move(live);
+      removal.remove = true;
       record_ptr deleted;
       KUBEOPERA_TRY(bool done, s.store.commit(kind, std::move(removal), deleted));
       if (!done) continue;

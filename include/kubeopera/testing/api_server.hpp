@@ -53,7 +53,10 @@ struct api_server_options {
   clock* time = &clock::real();  ///< must outlive the server
   /// Bearer token to user. The default knows "admin".
   std::map<std::string, api_user> tokens = {{"admin", api_user("admin", {"system:masters"})}};
-  bool anonymous = true;  ///< requests without credentials are system:anonymous; otherwise 401
+  bool anonymous = true;  ///< requests without credentials are anonymous_user; otherwise 401
+  /// Who requests without credentials are. kubectl sends none over plain HTTP, so a listener on loopback may want an
+  /// administrator here.
+  api_user anonymous_user = api_user("system:anonymous", {"system:unauthenticated"});
   /// Decides for users outside system:masters. Empty: they may read /version, health, discovery and review themselves only.
   std::function<bool(const api_access&)> allow;
   std::string version = "v1.36.3";
