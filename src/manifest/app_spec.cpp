@@ -83,7 +83,7 @@ void health_check::rules(json::rule_set& r) {
 }
 
 void health_checks::rules(json::rule_set& r) {
-  r.type_doc("Health checks; a missing readiness or liveness check becomes a TCP check of the app's port");
+  r.type_doc("Health checks; a missing readiness check becomes a TCP check of the app's port");
   r("readiness").doc("Whether a replica gets requests");
   r("liveness").doc("Whether a replica is restarted");
   r("startup").doc("Holds the other two back until it succeeds");
@@ -112,7 +112,11 @@ void deployment_strategy::rules(json::rule_set& r) {
 void security_settings::rules(json::rule_set& r) {
   r.type_doc("What the image needs beyond the Pod Security level restricted");
   r("run_as_non_root").doc("false for images that must start as root; the namespace then has the level baseline");
-  r("run_as_user").range(0, 2147483647).doc("User id, for images whose user is a name or root without need");
+  r("run_as_user")
+      .range(0, 2147483647)
+      .doc(
+          "User and group id of the process; 10001 where left out and run_as_non_root is true. Set the image's own numeric id "
+          "where its files need it");
   r("read_only_root_filesystem").doc("false for images that write anywhere");
   r("writable_paths").items(16).doc("Directories that the image writes to; each becomes an empty directory. /tmp is always one");
 }

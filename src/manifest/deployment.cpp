@@ -14,6 +14,9 @@ constexpr const char* default_memory_request = "128Mi";
 constexpr const char* default_cpu_limit = "500m";
 constexpr const char* default_memory_limit = "256Mi";
 constexpr const char* scratch_size = "256Mi";
+constexpr const char* storage_request = "64Mi";
+constexpr const char* storage_limit = "2Gi";
+constexpr std::int64_t default_user = 10001;  // above the ids that hosts give to people and services
 
 quantity parsed(const std::optional<std::string>& given, const char* fallback) {
   return quantity::parse(given ? *given : fallback).value();
@@ -32,8 +35,10 @@ std::pair<std::string, std::string> pair_of(const std::optional<std::string>& re
 json::object resources(const resource_settings& r) {
   auto [cpu_low, cpu_high] = pair_of(r.requests.cpu, r.limits.cpu, default_cpu_request, default_cpu_limit);
   auto [memory_low, memory_high] = pair_of(r.requests.memory, r.limits.memory, default_memory_request, default_memory_limit);
-  return {{"requests", json::object{{"cpu", cpu_low}, {"memory", memory_low}}},
-          {"limits", json::object{{"cpu", cpu_high}, {"memory", memory_high}}}};
+  auto amounts = [](const std::string& cpu, const std::string& memory, const char* storage) {
+    return json::object{{"cpu", cpu}, {"memory", memory}, {"ephemeral-storage", storage}};
+  };
+  return {{"requests", amounts(cpu_low, memory_low, storage_request)}, {"limits", amounts(cpu_high, memory_high, storage_limit)}};
 }
 
 json::value port_of(const std::optional<int>& port) { return port ? json::value(*port) : json::value("http"); }
@@ -60,12 +65,12 @@ json::object probe(const health_check& c) {
   return p;
 }
 
-// The defaults: ready as soon as the port answers, restarted after a minute without it.
-health_check default_check(int period, int failures) {
+// Ready as soon as the port answers. There is no such default for liveness: a port that answers proves no life, and the same
+// check for both turns a slow start into a restart loop.
+health_check default_readiness() {
   health_check c;
   c.tcp.emplace();
-  c.period_seconds = period;
-  c.failure_threshold = failures;
+  c.period_seconds = 5;
   return c;
 }
 
@@ -103,9 +108,10 @@ json::object container_security(const security_settings& s) {
 json::object pod_security(const security_settings& s) {
   json::object out;
   if (s.run_as_non_root) out["runAsNonRoot"] = true;
-  if (s.run_as_user) {
-    out["runAsUser"] = *s.run_as_user;
-    out["runAsGroup"] = *s.run_as_user;
+  if (s.run_as_user || s.run_as_non_root) {
+    auto user = s.run_as_user.value_or(default_user);
+    out["runAsUser"] = user;
+    out["runAsGroup"] = user;
   }
   out["seccompProfile"] = json::object{{"type", "RuntimeDefault"}};
   return out;
@@ -144,8 +150,8 @@ json::object container(const frame& f, json::array mounts) {
   c["ports"] = container_ports(spec);
   if (!spec.env.empty()) c["env"] = environment(spec);
   c["resources"] = resources(spec.resources);
-  c["readinessProbe"] = probe(spec.health.readiness ? *spec.health.readiness : default_check(5, 3));
-  c["livenessProbe"] = probe(spec.health.liveness ? *spec.health.liveness : default_check(10, 6));
+  c["readinessProbe"] = probe(spec.health.readiness ? *spec.health.readiness : default_readiness());
+  if (spec.health.liveness) c["livenessProbe"] = probe(*spec.health.liveness);
   if (spec.health.startup) c["startupProbe"] = probe(*spec.health.startup);
   c["securityContext"] = container_security(spec.security);
   c["volumeMounts"] = std::move(mounts);

@@ -95,7 +95,7 @@ struct health_check {
 KUBEOPERA_DESCRIBE(health_check, (http, tcp, exec, initial_delay_seconds, period_seconds, timeout_seconds, failure_threshold,
                                   success_threshold))
 
-/// A missing readiness or liveness check becomes a TCP check of the app's port.
+/// A missing readiness check becomes a TCP check of the app's port; liveness and startup are checked only when asked for.
 struct health_checks {
   std::optional<health_check> readiness, liveness, startup;
   static void rules(json::rule_set& r);
@@ -128,7 +128,7 @@ KUBEOPERA_DESCRIBE(deployment_strategy, (type, max_surge, max_unavailable))
 /// What the image needs beyond the Pod Security level "restricted"; each step down is the user's own choice.
 struct security_settings {
   bool run_as_non_root = true;              ///< false: level "baseline", with the capabilities that root images use
-  std::optional<std::int64_t> run_as_user;  ///< for images whose user is a name
+  std::optional<std::int64_t> run_as_user;  ///< user and group; 10001 for non-root apps that say nothing
   bool read_only_root_filesystem = true;
   std::vector<std::string> writable_paths;  ///< each an emptyDir; /tmp is always one
   static void rules(json::rule_set& r);

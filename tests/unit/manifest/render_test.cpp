@@ -198,11 +198,15 @@ TEST(render, defaults_of_resources_never_cross) {
     return json::write(
         json::find(object_of(*r, "Deployment"), {"spec", "template", "spec", "containers"})->at(0).at("resources"));
   };
-  EXPECT_EQ(amounts("{}"), R"({"requests":{"cpu":"100m","memory":"128Mi"},"limits":{"cpu":"500m","memory":"256Mi"}})");
-  EXPECT_EQ(amounts(R"({"requests":{"cpu":"2","memory":"1.5Gi"}})"),
-            R"({"requests":{"cpu":"2","memory":"1536Mi"},"limits":{"cpu":"2","memory":"1536Mi"}})");
-  EXPECT_EQ(amounts(R"({"limits":{"cpu":"0.05","memory":"64Mi"}})"),
-            R"({"requests":{"cpu":"50m","memory":"64Mi"},"limits":{"cpu":"50m","memory":"64Mi"}})");
+  EXPECT_EQ(
+      amounts("{}"),
+      R"({"requests":{"cpu":"100m","memory":"128Mi","ephemeral-storage":"64Mi"},"limits":{"cpu":"500m","memory":"256Mi","ephemeral-storage":"2Gi"}})");
+  EXPECT_EQ(
+      amounts(R"({"requests":{"cpu":"2","memory":"1.5Gi"}})"),
+      R"({"requests":{"cpu":"2","memory":"1536Mi","ephemeral-storage":"64Mi"},"limits":{"cpu":"2","memory":"1536Mi","ephemeral-storage":"2Gi"}})");
+  EXPECT_EQ(
+      amounts(R"({"limits":{"cpu":"0.05","memory":"64Mi"}})"),
+      R"({"requests":{"cpu":"50m","memory":"64Mi","ephemeral-storage":"64Mi"},"limits":{"cpu":"50m","memory":"64Mi","ephemeral-storage":"2Gi"}})");
 }
 
 TEST(render, gateway_gets_a_route_instead_of_an_ingress) {
