@@ -66,10 +66,8 @@ std::vector<inventory_entry> inventory_of(const object& status) {
 }
 
 object inventory_json(const std::vector<inventory_entry>& entries) {
-  auto sorted = entries;
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
   array all;
-  for (const auto& e : sorted) {
+  for (const auto& e : entries) {
     object one;
     one["id"] = e.id();
     one["v"] = e.version;

@@ -145,9 +145,21 @@ class builder {
     return {};
   }
 
+  // The YAML reader's words as Go's YAML says them.
   static std::string go_words(const error& e) {
-    const auto& m = e.message();
-    return m.starts_with("yaml:") ? m : "yaml: " + m;
+    auto m = e.message();
+    for (std::string_view prefix : {"error converting YAML to JSON: ", "yaml: ", "not YAML: "}) {
+      if (m.starts_with(prefix)) m.erase(0, prefix.size());
+    }
+    if (auto column = m.find(", column "); column != std::string::npos && m.starts_with("line ")) {
+      m.erase(column, m.find(':', column) - column);
+    }
+    for (auto [ours, theirs] :
+         {std::pair<std::string_view, std::string_view>{"end of sequence flow not found", "did not find expected ',' or ']'"},
+          {"end of map flow not found", "did not find expected ',' or '}'"}}) {
+      if (auto at = m.find(ours); at != std::string::npos) m.replace(at, ours.size(), theirs);
+    }
+    return "yaml: " + m;
   }
 
   result<void> file(const std::string& path) {

@@ -16,7 +16,8 @@ struct built {
 };
 
 /// Builds the files under a path: the resources of kustomization.yaml where there is one, else every .yaml and .yml file.
-/// Supported of kustomize: resources (files and directories) and namespace. Errors: invalid_argument (reason BuildFailed).
+/// Supported of kustomize: resources (files and directories) and namespace. Bare y, n, yes, no, on and off are booleans here,
+/// where kustomize takes them for strings: quote them. Errors: invalid_argument (reason BuildFailed).
 /// @param root  how messages name the directory
 result<built> build_manifests(const source_files& files, const std::string& root);
 

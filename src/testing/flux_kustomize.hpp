@@ -15,6 +15,7 @@ struct inventory_entry {
 };
 
 std::vector<inventory_entry> inventory_of(const object& status);
+/// In the order of applying, so that pruning backwards removes definitions last.
 object inventory_json(const std::vector<inventory_entry>& entries);
 
 /// Applies and removes objects as kustomize-controller does. Lives for one pass.

@@ -250,9 +250,8 @@ task<std::optional<duration>> source_controller::sync(flux_status& s, object_key
     auto info = sources_.stores[key]->read_commit(got->commit);
     auto subject = info ? info->message.substr(0, info->message.find('\n')) : got->commit;
     tell(s, "NewArtifact", "stored artifact for commit '" + subject + "'");
-  } else if (failed_before) {
-    tell(s, "Succeeded", "stored artifact for commit '" + got->revision + "'");
   } else {
+    if (failed_before) tell(s, "Succeeded", "stored artifact for commit '" + got->revision + "'");
     tell(s, "GitOperationSucceeded", "no changes since last reconciliation: observed revision '" + got->revision + "'");
   }
   auto message = "stored artifact for revision '" + got->revision + "'";

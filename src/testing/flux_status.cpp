@@ -36,6 +36,7 @@ task<void> worker_controller::reconcile(const object_key& key) {
 asio::awaitable<void> worker_controller::work(object_key key) {
   while (workers_[key].dirty) {
     workers_[key].dirty = false;
+    env.loop->forget_timer(*this, key);
     auto again = co_await pass(key);
     auto& w = workers_[key];
     if (again) {

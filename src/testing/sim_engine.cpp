@@ -193,6 +193,7 @@ asio::awaitable<bool> engine::step() {
 
 // False when the loop has been asked to stop.
 asio::awaitable<bool> engine::handle(controller& c, object_key key) {
+  planned_.erase({&c, key});  // what it planned before is planned again by this turn, or no longer wanted
   auto r = co_await c.reconcile(key);
   if (r) {
     c.failures_.erase(key);

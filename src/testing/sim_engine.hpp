@@ -99,6 +99,8 @@ class engine {
   void wake() { wake_.notify(); }
   void enqueue(controller& c, const object_key& key);
   void enqueue_after(controller& c, const object_key& key, duration wait);
+  /// Takes back what enqueue_after() planned.
+  void forget_timer(controller& c, const object_key& key) { planned_.erase({&c, key}); }
   void record(happening h);
   /// True when no controller has anything to do now; timers may be pending.
   bool idle() const;
