@@ -19,8 +19,6 @@ find_program(KUBEOPERA_CCACHE ccache)
 if(KUBEOPERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${KUBEOPERA_CCACHE})
 endif()
-# Units that instantiate Beast or other heavy templates: one at a time.
-set_property(GLOBAL APPEND PROPERTY JOB_POOLS dense=1)
 
 # A module of the SDK: src/<name>/*.cpp, headers under include/kubeopera/<name>.
 #   DEPS      modules it may include (must match cmake/layers.txt; the layer test checks it)

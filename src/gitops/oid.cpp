@@ -1,19 +1,12 @@
-// SHA-1 through OpenSSL, with the algorithm fetched once and a context kept for each thread.
+// Object ids: text forms, and SHA-1 with a context kept for each thread.
 #include "src/gitops/oid.hpp"
 
-#include <openssl/evp.h>
-
 #include <charconv>
-#include <new>
+#include <cstring>
 
 namespace kubeopera::inline v1::gitops::detail {
 
 namespace {
-
-const EVP_MD* algorithm() {
-  static const EVP_MD* md = EVP_MD_fetch(nullptr, "SHA1", nullptr);
-  return md;
-}
 
 int nibble(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
@@ -63,21 +56,10 @@ std::string_view type_name(object_type type) noexcept {
   return "blob";
 }
 
-sha1::sha1() : context_(EVP_MD_CTX_new()) {
-  auto* ctx = static_cast<EVP_MD_CTX*>(context_);
-  if (!ctx || EVP_DigestInit_ex(ctx, algorithm(), nullptr) != 1) throw std::bad_alloc();
-}
-
-sha1::~sha1() { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(context_)); }
-
-void sha1::update(std::string_view bytes) { EVP_DigestUpdate(static_cast<EVP_MD_CTX*>(context_), bytes.data(), bytes.size()); }
-
 oid sha1::finish() {
   oid id;
-  unsigned size = 0;
-  auto* ctx = static_cast<EVP_MD_CTX*>(context_);
-  EVP_DigestFinal_ex(ctx, id.bytes.data(), &size);
-  EVP_DigestInit_ex(ctx, nullptr, nullptr);
+  auto digest = hasher_.finish();
+  std::memcpy(id.bytes.data(), digest.data(), id.bytes.size());
   return id;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <kubeopera/core/result.hpp>
+#include <kubeopera/crypto/hash.hpp>
 
 #include <array>
 #include <compare>
@@ -51,16 +52,12 @@ std::string_view type_name(object_type type) noexcept;
 /// An incremental SHA-1. Not thread-safe.
 class sha1 {
  public:
-  sha1();
-  ~sha1();
-  sha1(const sha1&) = delete;
-  sha1& operator=(const sha1&) = delete;
-  void update(std::string_view bytes);
-  /// The digest; starts anew.
+  void update(std::string_view bytes) { hasher_.update(bytes); }
+  /// The digest of what was fed since the last finish().
   oid finish();
 
  private:
-  void* context_;
+  crypto::hasher hasher_{crypto::hash_algorithm::sha1};
 };
 
 oid hash_object(object_type type, std::string_view content);
