@@ -185,6 +185,15 @@ result<void> private_directory(const fs::path& dir, const account& who) {
   return {};
 }
 
+result<void> sync_below(const fs::path& dir) {
+  int fd = ::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return cannot_write(dir, errno);
+  int err = ::syncfs(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  if (err != 0) return cannot_write(dir, err);
+  return {};
+}
+
 // A zombie has ended; its parent just has not noticed yet.
 bool runs(pid_t pid) {
   auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
@@ -329,7 +338,8 @@ result<void> postgres_process::impl::initialise() {
              "--auth=trust",
              "--encoding=UTF8",
              "--no-locale",
-             "--no-instructions"};
+             "--no-instructions",
+             "--no-sync"};
   c.as = user;
   c.output = output;
   auto child = start_child(c);
@@ -337,9 +347,11 @@ result<void> postgres_process::impl::initialise() {
   if (!child) return child.error();
   if (wait_child(*child) != 0)
     return error(errc::unavailable, "PostgresFailed", "initdb failed").with_detail(last_words(log_path));
+  // One sync of the file system instead of initdb's of a thousand files (measured: 0.05 s instead of 3 s).
+  KUBEOPERA_CHECK(sync_below(half));
   fs::rename(half, data, ec);
   if (ec) return cannot_write(data, ec.value());
-  return {};
+  return sync_below(dir);
 }
 
 std::vector<std::string> postgres_process::impl::server_command() const {

@@ -70,4 +70,21 @@ std::shared_ptr<outbox_relay> make_outbox_relay(asio::any_io_executor executor, 
                                                 outbox_sink sink, relay_options options = relay_options(),
                                                 clock& clk = clock::real(), logger& log = logger::none(), metrics* all = nullptr);
 
+/// Wakes the relays of other processes: writers do not NOTIFY in their transactions, they call signal() after the commit, and
+/// all signals that come while one NOTIFY is under way become one more. A relay hears it by
+///   listener->subscribe(channel, [relay](std::string_view) { relay->wake(); });
+/// Thread-safe.
+class outbox_signal {
+ public:
+  virtual ~outbox_signal() = default;
+  /// Never blocks.
+  virtual void signal() noexcept = 0;
+  /// Sends until cancelled; a signal that cannot be sent is logged and left to the relays' periodic look. Errors: cancelled.
+  virtual task<void> run() = 0;
+};
+
+/// Lifetime: log must outlive it.
+std::shared_ptr<outbox_signal> make_outbox_signal(std::shared_ptr<postgres::pool> pool, std::string channel,
+                                                  logger& log = logger::none());
+
 }  // namespace kubeopera::inline v1::events

@@ -371,3 +371,47 @@ TEST(outbox, draining_reads_only_what_is_open) {
   EXPECT_EQ(scans(), before) << "no scan over all rows";
   expect_order(r, 5, 5);
 }
+
+namespace {
+
+asio::awaitable<void> run_listener(std::shared_ptr<listener> l) {
+  auto r = co_await l->run();
+  if (r || r.error().code() != errc::cancelled) throw std::logic_error("a listener ends only when it is cancelled");
+}
+
+asio::awaitable<void> run_signal(std::shared_ptr<outbox_signal> s) {
+  auto r = co_await s->run();
+  if (r || r.error().code() != errc::cancelled) throw std::logic_error("a signal ends only when it is cancelled");
+}
+
+}  // namespace
+
+TEST(outbox, relay_of_another_process_is_woken_by_few_notifications) {
+  outbox_fixture f;
+  f.relay.poll = 1h;
+  receiver r;
+  running_relay relay(f.make(r));
+  std::atomic<int> heard{0};
+  auto ears = make_listener(threads().get_executor(), server().url());
+  auto channel = "outbox_" + f.schema;
+  ears->subscribe(channel, [&heard, it = relay.it](std::string_view) {
+    ++heard;
+    it->wake();
+  });
+  auto listening = background::start(threads().get_executor(), run_listener(ears));
+  ASSERT_TRUE(eventually([&] { return heard == 1; })) << "once for the connect";
+  auto signal = make_outbox_signal(f.db, channel);
+  auto signalling = background::start(threads().get_executor(), run_signal(signal));
+  f.add("a", 0);
+  signal->signal();
+  ASSERT_TRUE(eventually([&] { return r.count() == 1; }));
+  auto before = heard.load();
+  f.add("a", 1);
+  for (int i = 0; i < 10'000; ++i) signal->signal();
+  ASSERT_TRUE(eventually([&] { return r.count() == 2; }));
+  EXPECT_LT(heard - before, 1000);
+  signalling.stop();
+  listening.stop();
+  EXPECT_TRUE(wait(signalling.join()));
+  EXPECT_TRUE(wait(listening.join()));
+}
