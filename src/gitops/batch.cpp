@@ -25,9 +25,11 @@ bool contains_nested(const std::set<std::string, std::less<>>& taken, const std:
 pending_list take_batch(std::deque<std::shared_ptr<pending_change>>& queue, std::size_t max) {
   pending_list out;
   std::set<std::string, std::less<>> directories;
-  while (!queue.empty() && out.size() < max) {
+  std::size_t bytes = 0;
+  while (!queue.empty() && out.size() < max && bytes < max_batch_bytes) {
     const auto& directory = queue.front()->what.directory;
     if (contains_nested(directories, directory)) break;
+    for (const auto& [name, content] : queue.front()->what.files) bytes += content.size();
     directories.insert(directory);
     queue.front()->taken = true;
     out.push_back(std::move(queue.front()));

@@ -25,6 +25,9 @@ struct pending_change {
 
 using pending_list = std::vector<std::shared_ptr<pending_change>>;
 
+/// A batch that holds this much takes no more.
+constexpr std::size_t max_batch_bytes = std::size_t(16) << 20;
+
 /// Takes changes off the front of queue, at most max, up to one that lies inside or around a directory already taken
 /// (the order of the two would matter).
 pending_list take_batch(std::deque<std::shared_ptr<pending_change>>& queue, std::size_t max);

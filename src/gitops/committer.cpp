@@ -261,7 +261,8 @@ class batching_committer : public committer {
     auto now = tip();
     for (const auto& [commit, changed] : a.sent) {
       if (now.empty()) break;
-      KUBEOPERA_CO_TRY(bool found, store_->is_ancestor(commit, now));
+      std::function<result<bool>()> ask = [this, &sent = commit, &now] { return store_->is_ancestor(sent, now); };
+      KUBEOPERA_CO_TRY(bool found, co_await disk_work().run<bool>(std::move(ask)));
       if (!found) continue;
       a.landed = commit;
       a.changed = changed;

@@ -206,6 +206,8 @@ class git_server {
                      "-c",
                      "receive.denyNonFastForwards=true",
                      "-c",
+                     "receive.denyDeletes=true",
+                     "-c",
                      "receive.fsckObjects=true",
                      "-c",
                      "core.fsync=committed,reference",

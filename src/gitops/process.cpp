@@ -206,16 +206,18 @@ void keep_last_words(State& s) {
 
 template <class State>
 asio::awaitable<void> reap(std::shared_ptr<State> s) {
-  boost::system::error_code ec;
-  co_await s->ended_fd.async_wait(asio::posix::stream_descriptor::wait_read, asio::redirect_error(asio::use_awaitable, ec));
-  if (ec) co_return;
-  {
+  while (true) {
+    boost::system::error_code ec;
+    co_await s->ended_fd.async_wait(asio::posix::stream_descriptor::wait_read, asio::redirect_error(asio::use_awaitable, ec));
+    if (ec) co_return;
     std::lock_guard lock(s->mutex);
-    keep_last_words(*s);
     int status = 0;
-    bool known = ::waitpid(s->pid, &status, 0) == s->pid;  // it has ended: this does not block
+    auto got = ::waitpid(s->pid, &status, WNOHANG);
+    if (got == 0) continue;  // a readiness that was none: it still runs
+    keep_last_words(*s);
     s->reaped = true;
-    s->exit_code = !known ? 255 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    s->exit_code = got != s->pid ? 255 : WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    break;
   }
   s->changed.notify();
 }

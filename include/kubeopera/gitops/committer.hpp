@@ -97,7 +97,7 @@ struct ssh_options {
 };
 std::unique_ptr<remote> make_ssh_remote(asio::any_io_executor executor, ssh_options options, std::shared_ptr<object_store> store);
 
-/// Lifetime: clk, log and m outlive the committer.
+/// Lifetime: clk, log and m outlive the committer; run() has ended before its execution context is destroyed.
 std::shared_ptr<committer> make_committer(asio::any_io_executor executor, std::shared_ptr<object_store> store,
                                           std::unique_ptr<remote> origin, committer_options options, clock& clk = clock::real(),
                                           logger& log = logger::none(), metrics* m = nullptr);

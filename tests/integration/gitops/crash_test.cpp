@@ -3,9 +3,9 @@
 
 #include <kubeopera/gitops/fleet.hpp>
 
+#include <fcntl.h>
 #include <fstream>
 #include <random>
-#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <unistd.h>

@@ -137,6 +137,10 @@ TEST(batch, stops_before_a_nested_directory) {
   EXPECT_EQ(take_batch(queue, 100).size(), 1u);
   for (int i = 0; i < 5; ++i) queue.push_back(std::make_shared<pending_change>(make_change("x" + std::to_string(i))));
   EXPECT_EQ(take_batch(queue, 3).size(), 3u);
+  queue.clear();
+  for (int i = 0; i < 40; ++i)
+    queue.push_back(std::make_shared<pending_change>(make_change("x" + std::to_string(i), std::string(1 << 20, 'x'))));
+  EXPECT_EQ(take_batch(queue, 100).size(), 16u);
 }
 
 TEST(batch, the_last_change_of_a_directory_wins_and_both_are_told) {
