@@ -3,6 +3,7 @@
 #include <kubeopera/testing/api_server.hpp>
 
 #include <boost/asio/io_context.hpp>
+
 #include <cstdio>
 
 namespace kube = kubeopera::kube;

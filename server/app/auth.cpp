@@ -2,7 +2,8 @@
 
 namespace kubeopera::inline v1::app {
 
-result<std::function<result<web::identity>(std::string_view)>> make_authenticator(const secret& key, const crypto::jwt_options& options,
+result<std::function<result<web::identity>(std::string_view)>> make_authenticator(const secret& key,
+                                                                                  const crypto::jwt_options& options,
                                                                                   const clock& clk) {
   KUBEOPERA_TRY(auto made, crypto::jwt_verifier::make(key, options, clk));
   auto verifier = std::make_shared<crypto::jwt_verifier>(std::move(made));

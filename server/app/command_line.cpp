@@ -1,16 +1,5 @@
 #include "server/app/command_line.hpp"
 
-#include <CLI/CLI.hpp>
-#include <boost/asio/io_context.hpp>
-#include <cstdio>
-#include <fstream>
-#include <functional>
-#include <iostream>
-#include <thread>
-
-#include <kubeopera/crypto/jwt.hpp>
-#include <kubeopera/json/write.hpp>
-
 #include "server/app/auth.hpp"
 #include "server/app/config.hpp"
 #include "server/app/embedded.hpp"
@@ -18,6 +7,18 @@
 #include "server/app/serve.hpp"
 #include "server/cli/commands.hpp"
 #include "server/cli/tour.hpp"
+
+#include <kubeopera/crypto/jwt.hpp>
+#include <kubeopera/json/write.hpp>
+
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include <cstdio>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <thread>
 
 namespace kubeopera::inline v1::app {
 namespace {
@@ -158,14 +159,16 @@ void add_server(CLI::App& root, arguments& a, std::function<int()>& action) {
   a.embedded.data_dir = "/var/tmp/kubeopera";
   embedded.add_option("--data-dir", a.embedded.data_dir, "Where everything is kept")->capture_default_str();
   embedded.add_option("--port", a.embedded.port, "Port of the API; any free one where absent");
-  embedded.add_option("--log-level", a.embedded.log_level, "debug, info, warn or error")->check(CLI::IsMember({"debug", "info", "warn", "error"}));
+  embedded.add_option("--log-level", a.embedded.log_level, "debug, info, warn or error")
+      ->check(CLI::IsMember({"debug", "info", "warn", "error"}));
   embedded.callback([&] { action = [&a] { return report(run_embedded(a.embedded)); }; });
   auto& serve = *root.add_subcommand("serve", "Run services against real clusters; settings come from the environment");
   serve.add_option("--roles", a.serve.roles, "Comma-separated roles")->delimiter(',')->required();
   serve.callback([&] { action = [&a] { return report(run_serve(a.serve)); }; });
   auto& migrate = *root.add_subcommand("migrate", "Bring the database schemas up to date, then end");
   migrate.callback([&] { action = [] { return report(run_migrate()); }; });
-  auto& tour = *root.add_subcommand("tour", "Deploy, change, break and delete apps against a running embedded server, and prove each step");
+  auto& tour = *root.add_subcommand(
+      "tour", "Deploy, change, break and delete apps against a running embedded server, and prove each step");
   tour.add_option("--embedded", a.tour.embedded_file, "embedded.json of the server")->required();
   tour.add_option("--apps", a.tour.apps_dir, "Folder of example requests")->required();
   tour.add_flag("--keep", a.tour.keep, "Leave the first app running");

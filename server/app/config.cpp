@@ -40,7 +40,8 @@ result<settings> read_settings() {
   take(port, "PORT");
   if (!port.empty()) {
     auto [end, ec] = std::from_chars(port.data(), port.data() + port.size(), s.port);
-    if (ec != std::errc() || end != port.data() + port.size() || s.port < 1 || s.port > 65535) bad.push_back({"PORT", "must be a port number"});
+    if (ec != std::errc() || end != port.data() + port.size() || s.port < 1 || s.port > 65535)
+      bad.push_back({"PORT", "must be a port number"});
   }
   if (s.log_level != "debug" && s.log_level != "info" && s.log_level != "warn" && s.log_level != "error")
     bad.push_back({"LOG_LEVEL", "must be debug, info, warn or error"});

@@ -1,32 +1,33 @@
 // Settings of the server. The only part of the project that reads environment variables.
 #pragma once
 
-#include <string>
-
 #include <kubeopera/core/result.hpp>
 #include <kubeopera/core/secret.hpp>
+
+#include <string>
 
 namespace kubeopera::inline v1::app {
 
 struct settings {
-  std::string database_url;             ///< DATABASE_URL (required)
-  secret jwt_secret;                    ///< AUTH_JWT_ACCESS_SECRET (required)
-  std::string jwt_issuer = "kubeopera"; ///< AUTH_JWT_ISSUER
+  std::string database_url;                ///< DATABASE_URL (required)
+  secret jwt_secret;                       ///< AUTH_JWT_ACCESS_SECRET (required)
+  std::string jwt_issuer = "kubeopera";    ///< AUTH_JWT_ISSUER
   std::string jwt_audience = "kubeopera";  ///< AUTH_JWT_AUDIENCE
-  std::string flux_git_url;             ///< FLUX_GIT_URL: the fleet repository, https:// or ssh://
-  std::string flux_git_branch = "main"; ///< FLUX_GIT_BRANCH
-  std::string flux_git_secret_ref;      ///< FLUX_GIT_SECRET_REF: Secret with Git credentials, in the system namespace and in vClusters
-  std::string flux_interval = "1m";     ///< FLUX_INTERVAL
+  std::string flux_git_url;                ///< FLUX_GIT_URL: the fleet repository, https:// or ssh://
+  std::string flux_git_branch = "main";    ///< FLUX_GIT_BRANCH
+  std::string
+      flux_git_secret_ref;  ///< FLUX_GIT_SECRET_REF: Secret with Git credentials, in the system namespace and in vClusters
+  std::string flux_interval = "1m";                    ///< FLUX_INTERVAL
   std::string apps_base_domain = "apps.kubeopera.io";  ///< APPS_BASE_DOMAIN
-  std::string apps_wildcard_secret;     ///< APPS_WILDCARD_TLS_SECRET: "<namespace>/<name>" of the certificate of default addresses
-  std::string rabbitmq_url;             ///< RABBITMQ_URL; empty: events stay in this process
-  std::string kubeconfig;               ///< KUBECONFIG: the host cluster; empty: the in-cluster identity
-  std::string system_namespace = "kubeopera-system";   ///< KUBEOPERA_NAMESPACE
-  std::string store_dir = "/var/lib/kubeopera";        ///< KUBEOPERA_STORE_DIR: local copy of the fleet repository
-  std::string manifests_url;            ///< APP_SERVICE_BASE_URL; empty: in this process
-  std::string listen_address = "0.0.0.0";              ///< LISTEN_ADDRESS
-  int port = 0;                         ///< PORT; 0: the role's default
-  std::string log_level = "info";       ///< LOG_LEVEL
+  std::string apps_wildcard_secret;  ///< APPS_WILDCARD_TLS_SECRET: "<namespace>/<name>" of the certificate of default addresses
+  std::string rabbitmq_url;          ///< RABBITMQ_URL; empty: events stay in this process
+  std::string kubeconfig;            ///< KUBECONFIG: the host cluster; empty: the in-cluster identity
+  std::string system_namespace = "kubeopera-system";  ///< KUBEOPERA_NAMESPACE
+  std::string store_dir = "/var/lib/kubeopera";       ///< KUBEOPERA_STORE_DIR: local copy of the fleet repository
+  std::string manifests_url;                          ///< APP_SERVICE_BASE_URL; empty: in this process
+  std::string listen_address = "0.0.0.0";             ///< LISTEN_ADDRESS
+  int port = 0;                                       ///< PORT; 0: the role's default
+  std::string log_level = "info";                     ///< LOG_LEVEL
 };
 
 /// From the environment. Errors: invalid_argument, naming every variable that is wrong.

@@ -1,16 +1,7 @@
 #include "server/app/embedded.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <thread>
+#include "server/app/platform.hpp"
+#include "server/embedded/postgres_process.hpp"
 
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/gitops/server.hpp>
@@ -19,8 +10,17 @@
 #include <kubeopera/manifest/crds.hpp>
 #include <kubeopera/testing/world.hpp>
 
-#include "server/app/platform.hpp"
-#include "server/embedded/postgres_process.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
 
 namespace kubeopera::inline v1::app {
 namespace {
@@ -109,7 +109,10 @@ class embedded_run {
     if (ec) return cannot_write(dir_);
     KUBEOPERA_TRY(lock_, lock_folder(dir_));
     fs::remove(dir_ / "embedded.json", ec);
-    auto lvl = options_.log_level == "debug" ? level::debug : options_.log_level == "warn" ? level::warn : options_.log_level == "error" ? level::error : level::info;
+    auto lvl = options_.log_level == "debug"   ? level::debug
+               : options_.log_level == "warn"  ? level::warn
+               : options_.log_level == "error" ? level::error
+                                               : level::info;
     log_ = make_json_logger(STDERR_FILENO, lvl);
     embedded::postgres_options pg;
     pg.directory = (dir_ / "postgres").string();
@@ -176,7 +179,8 @@ class embedded_run {
     s.delivery.fleet_url = fleet_url();
     auto port = options_.port != 0 ? options_.port : static_cast<int>(json::get_int(ports_, {"api"}, -1));
     auto made = platform::make(s, {"api", "app", "app-controller"}, "127.0.0.1", port);
-    if (!made && options_.port == 0 && made.error().code() == errc::unavailable) made = platform::make(s, {"api", "app", "app-controller"}, "127.0.0.1", -1);
+    if (!made && options_.port == 0 && made.error().code() == errc::unavailable)
+      made = platform::make(s, {"api", "app", "app-controller"}, "127.0.0.1", -1);
     if (!made) return made.error();
     platform_ = std::move(*made);
     ports_["api"] = platform_->port_of("api");
@@ -262,7 +266,8 @@ class embedded_run {
     o["app_service_url"] = "http://127.0.0.1:" + std::to_string(platform_->port_of("app"));
     o["pid"] = ::getpid();
     KUBEOPERA_CHECK(write_file(dir_ / "embedded.json", json::write_pretty(o) + "\n", 0600));
-    if (!std::exchange(ready_said_, true)) log_->info("ready", {{"api", std::string(json::get_string(o, {"api_url"}))}, {"file", (dir_ / "embedded.json").string()}});
+    if (!std::exchange(ready_said_, true))
+      log_->info("ready", {{"api", std::string(json::get_string(o, {"api_url"}))}, {"file", (dir_ / "embedded.json").string()}});
     return {};
   }
 

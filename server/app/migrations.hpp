@@ -1,9 +1,9 @@
 // Every migration of every schema.
 #pragma once
 
-#include <vector>
-
 #include <kubeopera/postgres/pool.hpp>
+
+#include <vector>
 
 namespace kubeopera::inline v1::app {
 

@@ -1,5 +1,10 @@
 #include "server/app/platform.hpp"
 
+#include "server/app/migrations.hpp"
+#include "server/app/roles.hpp"
+#include "server/services/api/service.hpp"
+#include "server/services/app/service.hpp"
+
 #include <kubeopera/control/queue.hpp>
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/events/outbox.hpp>
@@ -9,11 +14,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-
-#include "server/app/migrations.hpp"
-#include "server/app/roles.hpp"
-#include "server/services/api/service.hpp"
-#include "server/services/app/service.hpp"
 
 namespace kubeopera::inline v1::app {
 
@@ -54,11 +54,14 @@ asio::awaitable<result<void>> finish(result<void> r) { co_return r; }
 
 // An informer as a component that is ready once it has listed.
 void add_informer(control::manager& m, std::string name, std::shared_ptr<kube::informer> informer) {
-  m.add(control::group::caches, std::move(name), [informer] { return informer->run(); }, [informer] { return informer->wait_synced(); });
+  m.add(
+      control::group::caches, std::move(name), [informer] { return informer->run(); },
+      [informer] { return informer->wait_synced(); });
 }
 
 task<std::shared_ptr<kube::client>> find_vcluster(std::shared_ptr<kube::informer> tenants, std::shared_ptr<kube::client> host,
-                                                  std::shared_ptr<vcluster::resolver> resolver, std::string ns, std::string name) {
+                                                  std::shared_ptr<vcluster::resolver> resolver, std::string ns,
+                                                  std::string name) {
   kube::object_key key{ns, name};
   auto known = tenants->get(key);
   kube::object resource;
@@ -194,7 +197,8 @@ void platform::state::wire_controller() {
   h.added = [keys](const kube::object_ptr& o) { keys->add(kube::key_of(*o).str()); };
   h.updated = [keys](const kube::object_ptr& before, const kube::object_ptr& now) {
     // Our own status writes are no news.
-    bool same = kube::generation_of(*before) == kube::generation_of(*now) && kube::being_deleted(*before) == kube::being_deleted(*now);
+    bool same =
+        kube::generation_of(*before) == kube::generation_of(*now) && kube::being_deleted(*before) == kube::being_deleted(*now);
     if (!same || before == now) keys->add(kube::key_of(*now).str());
   };
   apps->add_handler(std::move(h));
@@ -218,11 +222,12 @@ void platform::state::wire_controller() {
   options.system_namespace = s.system_namespace;
   options.apps_base_domain = s.apps_base_domain;
   auto manifests = s.manifests ? s.manifests : app_service::make_local_client();
-  auto step = std::make_shared<app_controller::reconciler>(s.host, lookup(), manifests, committer, deliveries, options, *s.clk, *s.log);
+  auto step =
+      std::make_shared<app_controller::reconciler>(s.host, lookup(), manifests, committer, deliveries, options, *s.clk, *s.log);
   control::controller_options copt;
   copt.workers = 8;
-  manager->add(control::group::leader_elected,
-               std::make_shared<control::controller>(s.executor, "app-controller", app_keys, step, copt, *s.clk, *s.log, s.stats.get()));
+  manager->add(control::group::leader_elected, std::make_shared<control::controller>(s.executor, "app-controller", app_keys, step,
+                                                                                     copt, *s.clk, *s.log, s.stats.get()));
 }
 
 web::router_options platform::state::face_options(const role& r) {
@@ -237,7 +242,8 @@ web::router_options platform::state::face_options(const role& r) {
   o.ready.push_back({"host cluster", [cache] {
                        auto e = cache->last_error();
                        if (e) return finish(*e);
-                       if (!cache->synced()) return finish(error(errc::unavailable, "NotSynced", "the first list has not ended yet"));
+                       if (!cache->synced())
+                         return finish(error(errc::unavailable, "NotSynced", "the first list has not ended yet"));
                        return finish(result<void>());
                      }});
   return o;
@@ -315,7 +321,8 @@ result<void> platform::state::wire() {
 platform::platform(std::unique_ptr<state> s) : state_(std::move(s)) {}
 platform::~platform() = default;
 
-result<std::unique_ptr<platform>> platform::make(surroundings s, std::vector<std::string> role_names, std::string listen_address, int port) {
+result<std::unique_ptr<platform>> platform::make(surroundings s, std::vector<std::string> role_names, std::string listen_address,
+                                                 int port) {
   for (const auto& name : role_names)
     if (!find_role(name)) return error(errc::invalid_argument, "UnknownRole", "there is no role named " + name);
   auto st = std::make_unique<state>();

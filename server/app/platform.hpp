@@ -1,10 +1,11 @@
 // The composition of the roles in one process: the only place where concrete types meet.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
+#include "server/app/auth.hpp"
+#include "server/services/api/live.hpp"
+#include "server/services/api/sync.hpp"
+#include "server/services/app_controller/reconciler.hpp"
+#include "server/web/router.hpp"
 
 #include <kubeopera/control/manager.hpp>
 #include <kubeopera/core/log.hpp>
@@ -14,11 +15,10 @@
 #include <kubeopera/kube/informer.hpp>
 #include <kubeopera/postgres/pool.hpp>
 
-#include "server/app/auth.hpp"
-#include "server/services/api/live.hpp"
-#include "server/services/api/sync.hpp"
-#include "server/services/app_controller/reconciler.hpp"
-#include "server/web/router.hpp"
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace kubeopera::inline v1::app {
 
@@ -28,7 +28,7 @@ struct surroundings {
   std::shared_ptr<logger> log;
   std::shared_ptr<metrics> stats = std::make_shared<metrics>();
   clock* clk = &clock::real();
-  std::shared_ptr<kube::client> host;                      ///< host cluster
+  std::shared_ptr<kube::client> host;  ///< host cluster
   /// Where a service of the host cluster is reached; embedded: a loopback port. Empty result: by its own name.
   std::function<std::string(const std::string& svc_host)> connect_to;
   std::shared_ptr<gitops::object_store> fleet_store;
@@ -40,8 +40,8 @@ struct surroundings {
   int apps_https_port = 443;
   api::prober_options probes;
   app_controller::options delivery;
-  std::shared_ptr<app_service::client> manifests;          ///< null: in this process
-  bool elect_leader = false;                               ///< more than one process may run the controllers
+  std::shared_ptr<app_service::client> manifests;  ///< null: in this process
+  bool elect_leader = false;                       ///< more than one process may run the controllers
 };
 
 /// One role's HTTP face.
@@ -49,14 +49,15 @@ struct face {
   std::string role;
   std::shared_ptr<web::router> router;
   std::string address;
-  int port = 0;          ///< 0: any free one
+  int port = 0;  ///< 0: any free one
 };
 
 /// Roles wired together. Construct, then run.
 class platform {
  public:
   /// Opens the pool (lazily) and builds every part. role_names as in roles.cpp.
-  static result<std::unique_ptr<platform>> make(surroundings s, std::vector<std::string> role_names, std::string listen_address, int port);
+  static result<std::unique_ptr<platform>> make(surroundings s, std::vector<std::string> role_names, std::string listen_address,
+                                                int port);
   ~platform();
   /// Applies the migrations. Errors: those of postgres::migrate.
   task<void> migrate();

@@ -1,25 +1,24 @@
 #include "server/app/serve.hpp"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <fstream>
-#include <sstream>
-#include <thread>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
+#include "server/app/config.hpp"
+#include "server/app/migrations.hpp"
+#include "server/app/platform.hpp"
+#include "server/app/roles.hpp"
 
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/http/client.hpp>
 #include <kubeopera/http/url.hpp>
 #include <kubeopera/kube/kubeconfig.hpp>
 
-#include "server/app/config.hpp"
-#include "server/app/migrations.hpp"
-#include "server/app/platform.hpp"
-#include "server/app/roles.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
 
 namespace kubeopera::inline v1::app {
 namespace {
@@ -58,7 +57,8 @@ result<std::shared_ptr<kube::client>> host_client(asio::any_io_executor executor
 }
 
 // Credentials of the fleet repository: a Secret as Flux reads it (username, password; or identity, known_hosts).
-task<std::unique_ptr<gitops::remote>> open_remote(asio::any_io_executor executor, const settings& s, std::shared_ptr<kube::client> host,
+task<std::unique_ptr<gitops::remote>> open_remote(asio::any_io_executor executor, const settings& s,
+                                                  std::shared_ptr<kube::client> host,
                                                   std::shared_ptr<gitops::object_store> store) {
   std::map<std::string, std::string> credentials;
   if (!s.flux_git_secret_ref.empty()) {
@@ -93,7 +93,9 @@ task<std::unique_ptr<gitops::remote>> open_remote(asio::any_io_executor executor
     co_return gitops::make_ssh_remote(executor, o, store);
   }
   auto url = http::parse_url(s.flux_git_url);
-  if (!url) co_return error(errc::invalid_argument, "InvalidSettings", "FLUX_GIT_URL must be an https:// or ssh:// URL").with_violation("FLUX_GIT_URL", url.error().message());
+  if (!url)
+    co_return error(errc::invalid_argument, "InvalidSettings", "FLUX_GIT_URL must be an https:// or ssh:// URL")
+        .with_violation("FLUX_GIT_URL", url.error().message());
   KUBEOPERA_CO_TRY(auto transport, http::make_client(executor, http::client_options(url->origin())));
   co_return gitops::make_http_remote(transport, url->target, store, credentials["username"], secret(credentials["password"]));
 }
@@ -101,7 +103,10 @@ task<std::unique_ptr<gitops::remote>> open_remote(asio::any_io_executor executor
 task<surroundings> gather(asio::any_io_executor executor, const settings& s, const std::vector<std::string>& roles) {
   surroundings out;
   out.executor = executor;
-  auto lvl = s.log_level == "debug" ? level::debug : s.log_level == "warn" ? level::warn : s.log_level == "error" ? level::error : level::info;
+  auto lvl = s.log_level == "debug"   ? level::debug
+             : s.log_level == "warn"  ? level::warn
+             : s.log_level == "error" ? level::error
+                                      : level::info;
   out.log = make_json_logger(STDERR_FILENO, lvl);
   KUBEOPERA_CO_TRY(out.host, host_client(executor, s));
   out.database_url = s.database_url;
@@ -119,7 +124,9 @@ task<surroundings> gather(asio::any_io_executor executor, const settings& s, con
   out.elect_leader = true;
   bool delivers = std::find(roles.begin(), roles.end(), "app-controller") != roles.end();
   if (delivers) {
-    if (s.flux_git_url.empty()) co_return error(errc::invalid_argument, "InvalidSettings", "FLUX_GIT_URL is required").with_violation("FLUX_GIT_URL", "is required");
+    if (s.flux_git_url.empty())
+      co_return error(errc::invalid_argument, "InvalidSettings", "FLUX_GIT_URL is required")
+          .with_violation("FLUX_GIT_URL", "is required");
     KUBEOPERA_CO_TRY(out.fleet_store, gitops::open_store(s.store_dir + "/fleet.git"));
     KUBEOPERA_CO_TRY(auto remote, co_await open_remote(executor, s, out.host, out.fleet_store));
     auto holder = std::make_shared<std::unique_ptr<gitops::remote>>(std::move(remote));
@@ -186,7 +193,9 @@ task<void> migrate_all(asio::any_io_executor executor, std::string url) {
 
 result<void> run_migrate() {
   const char* url = std::getenv("DATABASE_URL");
-  if (!url || !*url) return error(errc::invalid_argument, "InvalidSettings", "DATABASE_URL is required").with_violation("DATABASE_URL", "is required");
+  if (!url || !*url)
+    return error(errc::invalid_argument, "InvalidSettings", "DATABASE_URL is required")
+        .with_violation("DATABASE_URL", "is required");
   process p;
   result<void> out = error();
   spawn(p.io.get_executor(), keep(p, migrate_all(p.io.get_executor(), url), out));

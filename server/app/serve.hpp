@@ -1,10 +1,10 @@
 // `kubeopera serve`: chosen roles against a real host cluster, a real fleet repository and a given database.
 #pragma once
 
+#include <kubeopera/core/result.hpp>
+
 #include <string>
 #include <vector>
-
-#include <kubeopera/core/result.hpp>
 
 namespace kubeopera::inline v1::app {
 

@@ -1,22 +1,27 @@
 #include "server/cli/api_client.hpp"
 
-#include <cstdio>
-
 #include <kubeopera/http/sse.hpp>
 #include <kubeopera/json/read.hpp>
 #include <kubeopera/json/write.hpp>
 
+#include <cstdio>
+
 namespace kubeopera::inline v1::cli {
 namespace {
 
-constexpr std::pair<const char*, errc> codes[] = {
-    {"invalid_argument", errc::invalid_argument}, {"unauthenticated", errc::unauthenticated},
-    {"permission_denied", errc::permission_denied}, {"not_found", errc::not_found},
-    {"already_exists", errc::already_exists}, {"conflict", errc::conflict},
-    {"failed_precondition", errc::failed_precondition}, {"gone", errc::gone},
-    {"too_large", errc::too_large}, {"resource_exhausted", errc::resource_exhausted},
-    {"unsupported", errc::unsupported}, {"unavailable", errc::unavailable},
-    {"deadline_exceeded", errc::deadline_exceeded}};
+constexpr std::pair<const char*, errc> codes[] = {{"invalid_argument", errc::invalid_argument},
+                                                  {"unauthenticated", errc::unauthenticated},
+                                                  {"permission_denied", errc::permission_denied},
+                                                  {"not_found", errc::not_found},
+                                                  {"already_exists", errc::already_exists},
+                                                  {"conflict", errc::conflict},
+                                                  {"failed_precondition", errc::failed_precondition},
+                                                  {"gone", errc::gone},
+                                                  {"too_large", errc::too_large},
+                                                  {"resource_exhausted", errc::resource_exhausted},
+                                                  {"unsupported", errc::unsupported},
+                                                  {"unavailable", errc::unavailable},
+                                                  {"deadline_exceeded", errc::deadline_exceeded}};
 
 error read_problem(const http::response& r) {
   auto doc = json::read_object(r.body);
@@ -28,14 +33,16 @@ error read_problem(const http::response& r) {
   if (auto* all = json::get_array(*doc, {"errors"}))
     for (const auto& v : *all)
       if (auto* o = v.if_object())
-        e = std::move(e).with_violation(std::string(json::get_string(*o, {"pointer"})), std::string(json::get_string(*o, {"message"})));
+        e = std::move(e).with_violation(std::string(json::get_string(*o, {"pointer"})),
+                                        std::string(json::get_string(*o, {"message"})));
   if (code == errc::internal) e = std::move(e).with_detail("request id " + std::string(json::get_string(*doc, {"request_id"})));
   return e;
 }
 
 }  // namespace
 
-result<std::shared_ptr<api_client>> api_client::make(asio::any_io_executor executor, const std::string& url, std::string token, std::string ca_pem) {
+result<std::shared_ptr<api_client>> api_client::make(asio::any_io_executor executor, const std::string& url, std::string token,
+                                                     std::string ca_pem) {
   http::client_options o(url);
   o.tls.ca_pem = std::move(ca_pem);
   o.default_headers.set("User-Agent", "kubeopera-cli");

@@ -1,12 +1,12 @@
 // The command line's client of the REST API.
 #pragma once
 
+#include <kubeopera/http/client.hpp>
+#include <kubeopera/json/value.hpp>
+
 #include <functional>
 #include <memory>
 #include <string>
-
-#include <kubeopera/http/client.hpp>
-#include <kubeopera/json/value.hpp>
 
 namespace kubeopera::inline v1::cli {
 
@@ -14,9 +14,11 @@ namespace kubeopera::inline v1::cli {
 class api_client {
  public:
   /// Errors: invalid_argument (URL).
-  static result<std::shared_ptr<api_client>> make(asio::any_io_executor executor, const std::string& url, std::string token, std::string ca_pem = {});
+  static result<std::shared_ptr<api_client>> make(asio::any_io_executor executor, const std::string& url, std::string token,
+                                                  std::string ca_pem = {});
   /// One exchange; 204 gives null. Errors: a problem document read back into an error, those of the transport.
-  task<json::value> call(std::string method, std::string path, const json::value* body = nullptr, std::string idempotency_key = {});
+  task<json::value> call(std::string method, std::string path, const json::value* body = nullptr,
+                         std::string idempotency_key = {});
   task<json::value> get(std::string path) { return call("GET", std::move(path)); }
   /// Reads deploy-status events until on_status returns false or the stream ends.
   task<void> watch_status(const std::string& app_id, std::function<bool(const json::object& status)> on_status);

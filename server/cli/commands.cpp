@@ -1,11 +1,6 @@
 #include "server/cli/commands.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <sstream>
+#include "server/cli/api_client.hpp"
 
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/http/url.hpp>
@@ -16,7 +11,12 @@
 #include <kubeopera/yaml/read.hpp>
 #include <kubeopera/yaml/write.hpp>
 
-#include "server/cli/api_client.hpp"
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
 
 namespace kubeopera::inline v1::cli {
 namespace {
@@ -57,18 +57,21 @@ result<std::shared_ptr<api_client>> open(asio::any_io_executor executor, connect
     if (to.token.empty()) to.token = json::get_string(info, {"token"});
   }
   if (to.api.empty() || to.token.empty())
-    return error(errc::invalid_argument, "NoServer", "name the server: --api and --token, KUBEOPERA_API and KUBEOPERA_TOKEN, or --embedded DIR/embedded.json");
+    return error(errc::invalid_argument, "NoServer",
+                 "name the server: --api and --token, KUBEOPERA_API and KUBEOPERA_TOKEN, or --embedded DIR/embedded.json");
   return api_client::make(std::move(executor), to.api, to.token);
 }
 
-const std::vector<column> app_columns = {{"NAME", {"name"}}, {"STATE", {"state"}}, {"REVISION", {"revision"}}, {"IMAGE", {"image"}},
-                                         {"VCLUSTER", {"tenant_cr_name"}}, {"URL", {"url"}}, {"ID", {"id"}}};
+const std::vector<column> app_columns = {
+    {"NAME", {"name"}}, {"STATE", {"state"}}, {"REVISION", {"revision"}}, {"IMAGE", {"image"}}, {"VCLUSTER", {"tenant_cr_name"}},
+    {"URL", {"url"}},   {"ID", {"id"}}};
 
 task<json::array> all_items(api_client& api, std::string path) {
   json::array out;
   std::string cursor;
   do {
-    auto page_path = path + (path.find('?') == std::string::npos ? "?" : "&") + "limit=500" + (cursor.empty() ? "" : "&cursor=" + http::percent_encode(cursor));
+    auto page_path = path + (path.find('?') == std::string::npos ? "?" : "&") + "limit=500" +
+                     (cursor.empty() ? "" : "&cursor=" + http::percent_encode(cursor));
     KUBEOPERA_CO_TRY(auto page, co_await api.get(page_path));
     if (auto* items = json::get_array(page.as_object(), {"items"}))
       for (const auto& i : *items) out.push_back(i);
@@ -84,7 +87,8 @@ task<std::string> find_app(api_client& api, std::string app) {
   std::string found;
   for (const auto& a : apps) {
     if (json::get_string(a.as_object(), {"name"}) != app) continue;
-    if (!found.empty()) co_return error(errc::invalid_argument, "AmbiguousName", "more than one app is named " + app + "; use the id");
+    if (!found.empty())
+      co_return error(errc::invalid_argument, "AmbiguousName", "more than one app is named " + app + "; use the id");
     found = json::get_string(a.as_object(), {"id"});
   }
   if (found.empty()) co_return error(errc::not_found, "AppNotFound", "no app named " + app);
@@ -111,21 +115,28 @@ result<json::object> read_embedded(const std::string& text) { return json::read_
 
 int exit_code_of(const error& e) {
   switch (e.code()) {
-    case errc::invalid_argument: return usage;
-    case errc::not_found: return not_found_code;
+    case errc::invalid_argument:
+      return usage;
+    case errc::not_found:
+      return not_found_code;
     case errc::permission_denied:
-    case errc::unauthenticated: return refused;
+    case errc::unauthenticated:
+      return refused;
     case errc::unavailable:
-    case errc::deadline_exceeded: return unavailable_code;
-    default: return failed_code;
+    case errc::deadline_exceeded:
+      return unavailable_code;
+    default:
+      return failed_code;
   }
 }
 
 task<void> apps_list(asio::any_io_executor executor, app_command c) {
   KUBEOPERA_CO_TRY(auto api, open(executor, c.to));
   KUBEOPERA_CO_TRY(auto apps, co_await all_items(*api, "/api/v1/apps"));
-  if (c.output == format::table) print_table(apps, app_columns);
-  else print_value(apps, c.output);
+  if (c.output == format::table)
+    print_table(apps, app_columns);
+  else
+    print_value(apps, c.output);
   co_return result<void>();
 }
 
@@ -143,8 +154,10 @@ task<void> apps_create(asio::any_io_executor executor, app_command c) {
     body.as_object()["cloudspace_id"] = id;
   }
   KUBEOPERA_CO_TRY(auto made, co_await api->call("POST", "/api/v1/apps", &body, make_uuid_v7()));
-  if (c.output == format::table) print_table(json::array{made}, app_columns);
-  else print_value(made, c.output);
+  if (c.output == format::table)
+    print_table(json::array{made}, app_columns);
+  else
+    print_value(made, c.output);
   if (!c.watch) co_return result<void>();
   c.app = json::get_string(made.as_object(), {"id"});
   co_return co_await apps_status(executor, c);
@@ -163,8 +176,10 @@ task<void> apps_status(asio::any_io_executor executor, app_command c) {
   KUBEOPERA_CO_TRY(auto id, co_await find_app(*api, c.app));
   if (!c.watch) {
     KUBEOPERA_CO_TRY(auto status, co_await api->get("/api/v1/apps/" + id + "/deploy-status"));
-    if (c.output == format::table) std::puts(status_line(status.as_object()).c_str());
-    else print_value(status, c.output);
+    if (c.output == format::table)
+      std::puts(status_line(status.as_object()).c_str());
+    else
+      print_value(status, c.output);
     co_return result<void>();
   }
   live_block block;
@@ -172,8 +187,10 @@ task<void> apps_status(asio::any_io_executor executor, app_command c) {
   std::string cause;
   auto on_status = [&](const json::object& status) {
     phase = json::get_string(status, {"phase"});
-    if (c.output == format::table) block.show({status_line(status)});
-    else std::puts(json::write(status).c_str());
+    if (c.output == format::table)
+      block.show({status_line(status)});
+    else
+      std::puts(json::write(status).c_str());
     return phase != "live" && phase != "failed" && phase != "stopped";
   };
   KUBEOPERA_CO_CHECK(co_await api->watch_status(id, on_status));

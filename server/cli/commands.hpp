@@ -1,12 +1,12 @@
 // The command line: what each command does. Parsing is in main_cli.cpp.
 #pragma once
 
-#include <optional>
-#include <string>
+#include "server/cli/terminal.hpp"
 
 #include <kubeopera/core/async.hpp>
 
-#include "server/cli/terminal.hpp"
+#include <optional>
+#include <string>
 
 namespace kubeopera::inline v1::cli {
 
@@ -22,9 +22,9 @@ struct connection {
 struct app_command {
   connection to;
   format output = format::table;
-  std::string app;        ///< id or name
-  std::string file;       ///< create
-  std::string cloudspace; ///< id or name
+  std::string app;         ///< id or name
+  std::string file;        ///< create
+  std::string cloudspace;  ///< id or name
   bool watch = false, follow = false;
   int tail = 0;
 };

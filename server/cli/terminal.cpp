@@ -1,13 +1,13 @@
 #include "server/cli/terminal.hpp"
 
-#include <unistd.h>
+#include <kubeopera/json/write.hpp>
+#include <kubeopera/yaml/write.hpp>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include <kubeopera/json/write.hpp>
-#include <kubeopera/yaml/write.hpp>
+#include <unistd.h>
 
 namespace kubeopera::inline v1::cli {
 
@@ -66,13 +66,16 @@ void print_table(const json::array& items, const std::vector<column>& columns) {
 }
 
 void print_value(const json::value& v, format f) {
-  if (f == format::json) std::puts(json::write_pretty(v).c_str());
-  else std::fputs(yaml::write(v).c_str(), stdout);
+  if (f == format::json)
+    std::puts(json::write_pretty(v).c_str());
+  else
+    std::fputs(yaml::write(v).c_str(), stdout);
 }
 
 void print_error(const error& e) {
   std::fprintf(stderr, "kubeopera: %s\n", e.message().c_str());
-  for (const auto& v : e.violations()) std::fprintf(stderr, "  %s: %s\n", v.pointer.empty() ? "/" : v.pointer.c_str(), v.message.c_str());
+  for (const auto& v : e.violations())
+    std::fprintf(stderr, "  %s: %s\n", v.pointer.empty() ? "/" : v.pointer.c_str(), v.message.c_str());
   if (!e.detail().empty()) std::fprintf(stderr, "  (%s)\n", e.detail().c_str());
 }
 

@@ -1,12 +1,12 @@
 // Output for people and for scripts: colours only on a terminal, tables, JSON, YAML.
 #pragma once
 
+#include <kubeopera/core/error.hpp>
+#include <kubeopera/json/value.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <kubeopera/core/error.hpp>
-#include <kubeopera/json/value.hpp>
 
 namespace kubeopera::inline v1::cli {
 

@@ -1,10 +1,7 @@
 #include "server/cli/tour.hpp"
 
-#include <algorithm>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include "server/cli/api_client.hpp"
+#include "server/cli/terminal.hpp"
 
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/core/id.hpp>
@@ -16,8 +13,11 @@
 #include <kubeopera/kube/client.hpp>
 #include <kubeopera/kube/kubeconfig.hpp>
 
-#include "server/cli/api_client.hpp"
-#include "server/cli/terminal.hpp"
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 namespace kubeopera::inline v1::cli {
 namespace {
@@ -67,17 +67,21 @@ class tour {
   result<void> connect() {
     KUBEOPERA_TRY(auto text, read_file(options_.embedded_file));
     KUBEOPERA_TRY(info_, json::read_object(text));
-    KUBEOPERA_TRY(api_, api_client::make(executor_, std::string(json::get_string(info_, {"api_url"})), std::string(json::get_string(info_, {"token"}))));
+    KUBEOPERA_TRY(api_, api_client::make(executor_, std::string(json::get_string(info_, {"api_url"})),
+                                         std::string(json::get_string(info_, {"token"}))));
     return {};
   }
 
   void intro() {
     std::puts(bold("kubeopera tour").c_str());
     std::puts(
-        "Real here: the HTTP API, PostgreSQL with its outbox, the controllers, the fleet repository (Git over HTTP), TLS, and every\n"
-        "Kubernetes object. Simulated: containers, the kubelet and the cluster that would run them; Flux's two controllers are played by\n"
+        "Real here: the HTTP API, PostgreSQL with its outbox, the controllers, the fleet repository (Git over HTTP), TLS, and "
+        "every\n"
+        "Kubernetes object. Simulated: containers, the kubelet and the cluster that would run them; Flux's two controllers are "
+        "played by\n"
         "an imitation that fetches, builds, applies and prunes as Flux does.");
-    std::printf("API %s  ·  docs %s/docs\n", std::string(json::get_string(info_, {"api_url"})).c_str(), std::string(json::get_string(info_, {"api_url"})).c_str());
+    std::printf("API %s  ·  docs %s/docs\n", std::string(json::get_string(info_, {"api_url"})).c_str(),
+                std::string(json::get_string(info_, {"api_url"})).c_str());
   }
 
   static std::string stage_mark(std::string_view state) {
@@ -97,7 +101,8 @@ class tour {
       line.append(14 - std::min<std::size_t>(13, json::get_string(s, {"name"}).size()), ' ');
       line += std::string(state);
       if (auto cause = json::get_string(s, {"cause"}); !cause.empty() && state != "succeeded") line += "  " + std::string(cause);
-      if (auto message = json::get_string(s, {"message"}); !message.empty() && state != "pending") line += dim("  " + std::string(message.substr(0, 110)));
+      if (auto message = json::get_string(s, {"message"}); !message.empty() && state != "pending")
+        line += dim("  " + std::string(message.substr(0, 110)));
       lines.push_back(line);
     }
     return lines;
@@ -119,7 +124,8 @@ class tour {
     auto watched = co_await with_deadline<void>(stage_limit, std::move(watch));
     if (!reached) {
       if (!watched && watched.error().code() != errc::deadline_exceeded) co_return watched.error();
-      co_return failed(app.name + " to become " + wanted[0] + ", it is " + std::string(json::get_string(last, {"phase"}, "unknown")));
+      co_return failed(app.name + " to become " + wanted[0] + ", it is " +
+                       std::string(json::get_string(last, {"phase"}, "unknown")));
     }
     co_return last;
   }
@@ -224,7 +230,8 @@ class tour {
   static std::string cause_of(const json::object& status) {
     if (auto* stages = json::get_array(status, {"stages"}))
       for (const auto& s : *stages)
-        if (json::get_string(s.as_object(), {"state"}) == "failed") return std::string(json::get_string(s.as_object(), {"cause"}));
+        if (json::get_string(s.as_object(), {"state"}) == "failed")
+          return std::string(json::get_string(s.as_object(), {"cause"}));
     return {};
   }
 
@@ -246,7 +253,8 @@ class tour {
         KUBEOPERA_CO_CHECK(co_await prove_live(app, started));
       } else {
         auto cause = cause_of(status);
-        if (std::find(causes.begin(), causes.end(), cause) == causes.end()) co_return failed(app.name + " to fail with " + causes[0] + ", the cause is " + cause);
+        if (std::find(causes.begin(), causes.end(), cause) == causes.end())
+          co_return failed(app.name + " to fail with " + causes[0] + ", the cause is " + cause);
         proved(app.name + " fails, and the status names why: " + cause);
       }
       apps_.push_back(std::move(app));
@@ -317,8 +325,10 @@ class tour {
       at = c.parents.empty() ? std::string() : c.parents[0];
     }
     KUBEOPERA_CO_TRY(auto newest, fleet_->read_commit(tip));
-    if (newest.message.find("Kubeopera-App: " + apps_[0].id) == std::string::npos) co_return failed("the newest commit to carry the app's trailer");
-    proved("the fleet repository (" + std::string(json::get_string(info_, {"fleet_url"})) + ") names app, revision, actor and request in its trailers");
+    if (newest.message.find("Kubeopera-App: " + apps_[0].id) == std::string::npos)
+      co_return failed("the newest commit to carry the app's trailer");
+    proved("the fleet repository (" + std::string(json::get_string(info_, {"fleet_url"})) +
+           ") names app, revision, actor and request in its trailers");
     co_return result<void>();
   }
 
@@ -336,7 +346,8 @@ class tour {
   task<void> delete_all() {
     heading("5. Delete, and look for what is left");
     std::size_t from = options_.keep ? 1 : 0;
-    for (std::size_t i = from; i < apps_.size(); ++i) KUBEOPERA_CO_CHECK(co_await api_->call("DELETE", "/api/v1/apps/" + apps_[i].id));
+    for (std::size_t i = from; i < apps_.size(); ++i)
+      KUBEOPERA_CO_CHECK(co_await api_->call("DELETE", "/api/v1/apps/" + apps_[i].id));
     for (std::size_t i = from; i < apps_.size(); ++i) KUBEOPERA_CO_CHECK(co_await wait_gone(apps_[i]));
     proved(std::to_string(apps_.size() - from) + " apps deleted");
     KUBEOPERA_CO_TRY(auto tip, co_await fetch_fleet());

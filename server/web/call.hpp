@@ -1,17 +1,17 @@
 // What a handler gets beside its typed query and body: path, identity, headers.
 #pragma once
 
+#include "server/web/identity.hpp"
+
+#include <kubeopera/core/result.hpp>
+#include <kubeopera/http/message.hpp>
+
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <kubeopera/core/result.hpp>
-#include <kubeopera/http/message.hpp>
-
-#include "server/web/identity.hpp"
 
 namespace kubeopera::inline v1::web {
 

@@ -13,7 +13,8 @@ std::string encode_cursor(const std::vector<std::string>& parts) {
 }
 
 result<std::vector<std::string>> decode_cursor(std::string_view cursor, std::size_t count) {
-  auto bad = error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out").with_violation("?cursor", "is not valid");
+  auto bad = error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out")
+                 .with_violation("?cursor", "is not valid");
   auto text = crypto::base64url_decode(cursor);
   if (!text) return bad;
   auto v = json::read(*text);

@@ -1,11 +1,11 @@
 // Keyset paging: an opaque cursor that names the last item seen.
 #pragma once
 
+#include <kubeopera/core/result.hpp>
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <kubeopera/core/result.hpp>
 
 namespace kubeopera::inline v1::web {
 

@@ -1,11 +1,11 @@
 // Errors on the wire: RFC 9457 problem+json. The only place where an error becomes an HTTP status.
 #pragma once
 
-#include <string_view>
-
 #include <kubeopera/core/error.hpp>
 #include <kubeopera/http/message.hpp>
 #include <kubeopera/json/value.hpp>
+
+#include <string_view>
 
 namespace kubeopera::inline v1::web {
 

@@ -8,17 +8,17 @@
 // no_content or http::response (streams).
 #pragma once
 
+#include "server/web/call.hpp"
+
+#include <kubeopera/json/codec.hpp>
+#include <kubeopera/json/write.hpp>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include <kubeopera/json/codec.hpp>
-#include <kubeopera/json/write.hpp>
-
-#include "server/web/call.hpp"
 
 namespace kubeopera::inline v1::web {
 
@@ -169,8 +169,10 @@ struct reply<http::response> {
 template <class R>
 result<http::response> finish(result<R> r) {
   if (!r) return r.error();
-  if constexpr (std::is_same_v<R, http::response>) return std::move(*r);
-  else return reply<R>::make(*r);
+  if constexpr (std::is_same_v<R, http::response>)
+    return std::move(*r);
+  else
+    return reply<R>::make(*r);
 }
 
 template <class F>
@@ -187,7 +189,9 @@ struct handler_traits<task<R> (S::*)(call&)> {
 template <class S, class R, class Q>
 struct handler_traits<task<R> (S::*)(call&, query<Q>)> {
   using reply_type = R;
-  static void describe(route& r) { r.query_schema = [](json::schema_set&) { return json::schema<Q>(); }; }
+  static void describe(route& r) {
+    r.query_schema = [](json::schema_set&) { return json::schema<Q>(); };
+  }
   static task<http::response> run(S& s, task<R> (S::*f)(call&, query<Q>), call& c) {
     KUBEOPERA_CO_TRY(auto q, read_query<Q>(c));
     auto r = co_await (s.*f)(c, std::move(q));
@@ -197,7 +201,9 @@ struct handler_traits<task<R> (S::*)(call&, query<Q>)> {
 template <class S, class R, class B>
 struct handler_traits<task<R> (S::*)(call&, body<B>)> {
   using reply_type = R;
-  static void describe(route& r) { r.body_schema = [](json::schema_set& s) { return json::codec<B>::schema(s); }; }
+  static void describe(route& r) {
+    r.body_schema = [](json::schema_set& s) { return json::codec<B>::schema(s); };
+  }
   static task<http::response> run(S& s, task<R> (S::*f)(call&, body<B>), call& c) {
     KUBEOPERA_CO_TRY(auto b, read_body<B>(c));
     auto r = co_await (s.*f)(c, std::move(b));
@@ -219,15 +225,25 @@ class table {
   explicit table(std::shared_ptr<S> service) : service_(std::move(service)) {}
 
   template <auto F>
-  table& get(std::string path, access a, std::string summary) { return add<F>("GET", std::move(path), std::move(a), std::move(summary)); }
+  table& get(std::string path, access a, std::string summary) {
+    return add<F>("GET", std::move(path), std::move(a), std::move(summary));
+  }
   template <auto F>
-  table& post(std::string path, access a, std::string summary) { return add<F>("POST", std::move(path), std::move(a), std::move(summary)); }
+  table& post(std::string path, access a, std::string summary) {
+    return add<F>("POST", std::move(path), std::move(a), std::move(summary));
+  }
   template <auto F>
-  table& put(std::string path, access a, std::string summary) { return add<F>("PUT", std::move(path), std::move(a), std::move(summary)); }
+  table& put(std::string path, access a, std::string summary) {
+    return add<F>("PUT", std::move(path), std::move(a), std::move(summary));
+  }
   template <auto F>
-  table& patch(std::string path, access a, std::string summary) { return add<F>("PATCH", std::move(path), std::move(a), std::move(summary)); }
+  table& patch(std::string path, access a, std::string summary) {
+    return add<F>("PATCH", std::move(path), std::move(a), std::move(summary));
+  }
   template <auto F>
-  table& del(std::string path, access a, std::string summary) { return add<F>("DELETE", std::move(path), std::move(a), std::move(summary)); }
+  table& del(std::string path, access a, std::string summary) {
+    return add<F>("DELETE", std::move(path), std::move(a), std::move(summary));
+  }
 
   std::vector<route> take() { return std::move(rows_); }
 

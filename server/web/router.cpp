@@ -1,6 +1,8 @@
 // Matching, authentication, access, idempotency, metrics and error mapping, in this order.
 #include "server/web/router.hpp"
 
+#include "server/web/problem.hpp"
+
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/http/url.hpp>
@@ -9,8 +11,6 @@
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
-
-#include "server/web/problem.hpp"
 
 namespace kubeopera::inline v1::web {
 
@@ -71,17 +71,23 @@ result<json::object> query_object(const call& c, const json::object& schema) {
     if (type == "integer") {
       std::int64_t i = 0;
       auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), i);
-      if (ec != std::errc() || end != text.data() + text.size()) bad.push_back({"?" + name, "must be an integer"});
-      else out[name] = i;
+      if (ec != std::errc() || end != text.data() + text.size())
+        bad.push_back({"?" + name, "must be an integer"});
+      else
+        out[name] = i;
     } else if (type == "boolean") {
-      if (text == "true" || text == "1") out[name] = true;
-      else if (text == "false" || text == "0") out[name] = false;
-      else bad.push_back({"?" + name, "must be true or false"});
+      if (text == "true" || text == "1")
+        out[name] = true;
+      else if (text == "false" || text == "0")
+        out[name] = false;
+      else
+        bad.push_back({"?" + name, "must be true or false"});
     } else {
       out[name] = text;
     }
   }
-  if (!bad.empty()) return error(errc::invalid_argument, "InvalidQuery", "the query string is not valid").with_violations(std::move(bad));
+  if (!bad.empty())
+    return error(errc::invalid_argument, "InvalidQuery", "the query string is not valid").with_violations(std::move(bad));
   return out;
 }
 
@@ -180,7 +186,8 @@ error no_such_path() { return {errc::not_found, "NotFound", "no such path"}; }
 
 bool sane_request_id(std::string_view id) {
   if (id.empty() || id.size() > 64) return false;
-  return std::all_of(id.begin(), id.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; });
+  return std::all_of(id.begin(), id.end(),
+                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; });
 }
 
 result<std::string_view> bearer(const http::fields& headers) {
@@ -189,7 +196,8 @@ result<std::string_view> bearer(const http::fields& headers) {
   if (n == 0) return none;
   if (n > 1) return error(errc::unauthenticated, "TokenMalformed", "more than one Authorization header");
   auto h = *headers.get("Authorization");
-  if (!h.starts_with("Bearer ")) return error(errc::unauthenticated, "TokenMalformed", "the Authorization header is not \"Bearer <token>\"");
+  if (!h.starts_with("Bearer "))
+    return error(errc::unauthenticated, "TokenMalformed", "the Authorization header is not \"Bearer <token>\"");
   return h.substr(7);
 }
 
@@ -203,10 +211,13 @@ result<void> router::admit(const route& r, call& c) const {
     return error(errc::permission_denied, "TenantMissing", "this account belongs to no tenant");
   if (c.who.platform_admin) {
     auto n = std::count_if(c.query.begin(), c.query.end(), [](const auto& q) { return q.first == "acting_tenant"; });
-    if (n > 1) return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is there twice").with_violation("?acting_tenant", "is there twice");
+    if (n > 1)
+      return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is there twice")
+          .with_violation("?acting_tenant", "is there twice");
     for (const auto& [k, v] : c.query)
       if (k == "acting_tenant" && v.empty())
-        return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is empty").with_violation("?acting_tenant", "is empty");
+        return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is empty")
+            .with_violation("?acting_tenant", "is empty");
   }
   if (r.access.what() == access::kind::platform_admin && !c.who.platform_admin)
     return error(errc::permission_denied, "NotAllowed", "only platform administrators may do this");
@@ -272,11 +283,13 @@ task<http::response> router::readiness() {
 std::optional<http::response> router::builtin(const call& c, const std::string& path) {
   if (c.request.method != "GET" && c.request.method != "HEAD") return std::nullopt;
   if (path == "healthz") return http::response(200, "text/plain; charset=utf-8", "ok\n");
-  if (path == "metrics" && options_.stats) return http::response(200, "text/plain; version=0.0.4; charset=utf-8", options_.stats->expose());
+  if (path == "metrics" && options_.stats)
+    return http::response(200, "text/plain; version=0.0.4; charset=utf-8", options_.stats->expose());
   if (path == "openapi.json") return http::response(200, "application/json", json::write(openapi()));
   if (path == "docs") {
     http::response page(200, "text/html; charset=utf-8", docs_page(options_.title));
-    page.headers.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
+    page.headers.set("Content-Security-Policy",
+                     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'");
     return page;
   }
   return std::nullopt;
@@ -322,7 +335,9 @@ asio::awaitable<http::response> router::handle(http::request req) {
     auto e = reply.error();
     out = problem_response(e, c.request_id);
     if (out.status >= 500)
-      options_.log->error("request failed", {{"request_id", c.request_id}, {"method", c.request.method}, {"target", c.request.target}, {"error", e}});
+      options_.log->error(
+          "request failed",
+          {{"request_id", c.request_id}, {"method", c.request.method}, {"target", c.request.target}, {"error", e}});
   }
   out.headers.set("X-Request-Id", c.request_id);
   if (auto trace = c.request.headers.get("traceparent")) out.headers.set("traceparent", std::string(*trace));

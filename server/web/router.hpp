@@ -1,19 +1,19 @@
 // The router: from a request to a handler and back. Knows no service.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
+#include "server/web/route.hpp"
 
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/core/log.hpp>
 #include <kubeopera/core/metrics.hpp>
 #include <kubeopera/http/transport.hpp>
 
-#include "server/web/route.hpp"
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace kubeopera::inline v1::web {
 
@@ -44,8 +44,8 @@ struct readiness_check {
 
 struct router_options {
   router_options() = default;
-  std::string service;      ///< "kubeopera-api"
-  std::string title;        ///< for the OpenAPI document
+  std::string service;  ///< "kubeopera-api"
+  std::string title;    ///< for the OpenAPI document
   std::string version = "0.1.0";
   /// From a bearer token to who it is. Errors: unauthenticated.
   std::function<result<identity>(std::string_view token)> authenticate;

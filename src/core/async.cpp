@@ -15,6 +15,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
+
 #include <atomic>
 #include <exception>
 #include <list>
@@ -71,11 +72,14 @@ asio::awaitable<bool> run_until(duration time, asio::awaitable<void> op) {
 }  // namespace detail
 
 void spawn(asio::any_io_executor executor, asio::awaitable<void> body, std::function<void(std::exception_ptr)> on_exception) {
-  asio::co_spawn(asio::make_strand(executor), quiet(std::move(body)), [on_exception = std::move(on_exception)](std::exception_ptr e) {
-    if (!e) return;
-    if (on_exception) on_exception(e);
-    else std::terminate();
-  });
+  asio::co_spawn(asio::make_strand(executor), quiet(std::move(body)),
+                 [on_exception = std::move(on_exception)](std::exception_ptr e) {
+                   if (!e) return;
+                   if (on_exception)
+                     on_exception(e);
+                   else
+                     std::terminate();
+                 });
 }
 
 struct background::state {
@@ -101,8 +105,7 @@ background background::start(asio::any_io_executor executor, asio::awaitable<voi
   b.state_ = std::make_shared<state>();
   b.state_->strand = asio::make_strand(executor);
   auto s = b.state_;
-  asio::co_spawn(s->strand, quiet(std::move(body)),
-                 asio::bind_cancellation_slot(s->cancel.slot(), [s](std::exception_ptr e) {
+  asio::co_spawn(s->strand, quiet(std::move(body)), asio::bind_cancellation_slot(s->cancel.slot(), [s](std::exception_ptr e) {
                    s->failure = e;
                    s->done = true;
                    s->ended.notify();
@@ -167,8 +170,10 @@ task<bool> notifier::wait_for(std::uint64_t ticket, duration time) {
   auto token = asio::redirect_error(asio::use_awaitable, ec);
   auto start = [s, ticket, &timer](auto handler) {
     std::lock_guard lock(s->mutex);
-    if (s->generation.load() != ticket) timer.expires_after(duration::zero());
-    else s->waiters.push_back(&timer);
+    if (s->generation.load() != ticket)
+      timer.expires_after(duration::zero());
+    else
+      s->waiters.push_back(&timer);
     timer.async_wait(std::move(handler));
   };
   co_await asio::async_initiate<decltype(token), void(boost::system::error_code)>(std::move(start), token);

@@ -1,11 +1,11 @@
 // Real time, RFC 3339 and the operating system's randomness.
 #include <kubeopera/core/clock.hpp>
 
-#include <sys/random.h>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <stdexcept>
+#include <sys/random.h>
 
 namespace kubeopera::inline v1 {
 namespace {
@@ -22,9 +22,9 @@ std::string seconds_part(system_time t) {
   std::chrono::year_month_day ymd(std::chrono::floor<std::chrono::days>(secs));
   std::chrono::hh_mm_ss hms(secs - std::chrono::floor<std::chrono::days>(secs));
   char buf[64];
-  std::snprintf(buf, sizeof buf, "%04d-%02u-%02uT%02d:%02d:%02d", static_cast<int>(ymd.year()), static_cast<unsigned>(ymd.month()),
-                static_cast<unsigned>(ymd.day()), static_cast<int>(hms.hours().count()), static_cast<int>(hms.minutes().count()),
-                static_cast<int>(hms.seconds().count()));
+  std::snprintf(buf, sizeof buf, "%04d-%02u-%02uT%02d:%02d:%02d", static_cast<int>(ymd.year()),
+                static_cast<unsigned>(ymd.month()), static_cast<unsigned>(ymd.day()), static_cast<int>(hms.hours().count()),
+                static_cast<int>(hms.minutes().count()), static_cast<int>(hms.seconds().count()));
   return buf;
 }
 
@@ -67,9 +67,9 @@ result<system_time> parse_rfc3339(std::string_view text) {
   using namespace std::chrono;
   auto s = text;
   int y, mo, d, h, mi, sec;
-  if (s.size() < 20 || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' || s[16] != ':' ||
-      !digits(s.substr(0, 4), y) || !digits(s.substr(5, 2), mo) || !digits(s.substr(8, 2), d) || !digits(s.substr(11, 2), h) ||
-      !digits(s.substr(14, 2), mi) || !digits(s.substr(17, 2), sec))
+  if (s.size() < 20 || s[4] != '-' || s[7] != '-' || (s[10] != 'T' && s[10] != 't' && s[10] != ' ') || s[13] != ':' ||
+      s[16] != ':' || !digits(s.substr(0, 4), y) || !digits(s.substr(5, 2), mo) || !digits(s.substr(8, 2), d) ||
+      !digits(s.substr(11, 2), h) || !digits(s.substr(14, 2), mi) || !digits(s.substr(17, 2), sec))
     return bad_time(text);
   year_month_day ymd{year(y), month(static_cast<unsigned>(mo)), day(static_cast<unsigned>(d))};
   if (!ymd.ok() || h > 23 || mi > 59 || sec > 59) return bad_time(text);

@@ -6,22 +6,38 @@ namespace kubeopera::inline v1 {
 
 std::string_view to_string(errc code) noexcept {
   switch (code) {
-    case errc::invalid_argument: return "invalid_argument";
-    case errc::unauthenticated: return "unauthenticated";
-    case errc::permission_denied: return "permission_denied";
-    case errc::not_found: return "not_found";
-    case errc::already_exists: return "already_exists";
-    case errc::conflict: return "conflict";
-    case errc::failed_precondition: return "failed_precondition";
-    case errc::gone: return "gone";
-    case errc::too_large: return "too_large";
-    case errc::resource_exhausted: return "resource_exhausted";
-    case errc::unsupported: return "unsupported";
-    case errc::unavailable: return "unavailable";
-    case errc::deadline_exceeded: return "deadline_exceeded";
-    case errc::cancelled: return "cancelled";
-    case errc::data_loss: return "data_loss";
-    case errc::internal: return "internal";
+    case errc::invalid_argument:
+      return "invalid_argument";
+    case errc::unauthenticated:
+      return "unauthenticated";
+    case errc::permission_denied:
+      return "permission_denied";
+    case errc::not_found:
+      return "not_found";
+    case errc::already_exists:
+      return "already_exists";
+    case errc::conflict:
+      return "conflict";
+    case errc::failed_precondition:
+      return "failed_precondition";
+    case errc::gone:
+      return "gone";
+    case errc::too_large:
+      return "too_large";
+    case errc::resource_exhausted:
+      return "resource_exhausted";
+    case errc::unsupported:
+      return "unsupported";
+    case errc::unavailable:
+      return "unavailable";
+    case errc::deadline_exceeded:
+      return "deadline_exceeded";
+    case errc::cancelled:
+      return "cancelled";
+    case errc::data_loss:
+      return "data_loss";
+    case errc::internal:
+      return "internal";
   }
   return "internal";
 }

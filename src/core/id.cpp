@@ -28,8 +28,7 @@ std::string make_uuid_v7(const clock& clk) {
   static unsigned counter = 0;
   unsigned char b[16];
   fill_random(b, sizeof b);
-  auto ms = static_cast<std::uint64_t>(
-      std::chrono::floor<std::chrono::milliseconds>(clk.now()).time_since_epoch().count());
+  auto ms = static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(clk.now()).time_since_epoch().count());
   unsigned count;
   {
     std::lock_guard lock(mutex);

@@ -1,11 +1,10 @@
 // The JSON-lines logger.
+#include <kubeopera/core/clock.hpp>
 #include <kubeopera/core/log.hpp>
 
-#include <unistd.h>
 #include <cstdio>
 #include <mutex>
-
-#include <kubeopera/core/clock.hpp>
+#include <unistd.h>
 
 namespace kubeopera::inline v1 {
 namespace {

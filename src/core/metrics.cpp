@@ -32,8 +32,10 @@ std::string label_text(metric_labels labels) {
     out += "=\"";
     for (char c : v) {
       if (c == '\\' || c == '"') out += '\\';
-      if (c == '\n') out += "\\n";
-      else out += c;
+      if (c == '\n')
+        out += "\\n";
+      else
+        out += c;
     }
     out += '"';
   }
@@ -42,8 +44,10 @@ std::string label_text(metric_labels labels) {
 
 std::string number(double v) {
   char buf[32];
-  if (v == std::floor(v) && std::fabs(v) < 1e15) std::snprintf(buf, sizeof buf, "%.0f", v);
-  else std::snprintf(buf, sizeof buf, "%.9g", v);
+  if (v == std::floor(v) && std::fabs(v) < 1e15)
+    std::snprintf(buf, sizeof buf, "%.0f", v);
+  else
+    std::snprintf(buf, sizeof buf, "%.9g", v);
   return buf;
 }
 

@@ -55,14 +55,21 @@ namespace detail {
 
 const char* kind_name(const value& v) {
   switch (v.kind()) {
-    case kind::null: return "null";
-    case kind::bool_: return "a boolean";
+    case kind::null:
+      return "null";
+    case kind::bool_:
+      return "a boolean";
     case kind::int64:
-    case kind::uint64: return "an integer";
-    case kind::double_: return "a number";
-    case kind::string: return "a string";
-    case kind::array: return "an array";
-    case kind::object: return "an object";
+    case kind::uint64:
+      return "an integer";
+    case kind::double_:
+      return "a number";
+    case kind::string:
+      return "a string";
+    case kind::array:
+      return "an array";
+    case kind::object:
+      return "an object";
   }
   return "a value";
 }
@@ -76,15 +83,20 @@ bool read_integer(const value& v, std::int64_t low, std::uint64_t high, std::int
     at.fail("is out of range");
     return false;
   }
-  if (v.is_uint64()) at.fail("is out of range");
-  else at.fail(std::string("must be an integer, not ") + kind_name(v));
+  if (v.is_uint64())
+    at.fail("is out of range");
+  else
+    at.fail(std::string("must be an integer, not ") + kind_name(v));
   return false;
 }
 
 bool read_double(const value& v, double& out, read_context& at) {
-  if (auto* d = v.if_double()) out = *d;
-  else if (auto* i = v.if_int64()) out = static_cast<double>(*i);
-  else if (auto* u = v.if_uint64()) out = static_cast<double>(*u);
+  if (auto* d = v.if_double())
+    out = *d;
+  else if (auto* i = v.if_int64())
+    out = static_cast<double>(*i);
+  else if (auto* u = v.if_uint64())
+    out = static_cast<double>(*u);
   else {
     at.fail(std::string("must be a number, not ") + kind_name(v));
     return false;
@@ -105,7 +117,8 @@ void read_member(const member& m, const value& v, void* target, const rule_set& 
 
 }  // namespace
 
-void read_struct(const value& v, void* target, const member* members, std::size_t count, const rule_set& rules, read_context& at) {
+void read_struct(const value& v, void* target, const member* members, std::size_t count, const rule_set& rules,
+                 read_context& at) {
   auto* o = v.if_object();
   if (!o) return at.fail(std::string("must be an object, not ") + kind_name(v));
   auto depth = at.depth();
@@ -114,8 +127,10 @@ void read_struct(const value& v, void* target, const member* members, std::size_
     for (std::size_t i = 0; i < count && !m; ++i)
       if (entry.key() == members[i].name) m = &members[i];
     at.enter(entry.key());
-    if (m) read_member(*m, entry.value(), target, rules, at);
-    else at.fail("unknown field");
+    if (m)
+      read_member(*m, entry.value(), target, rules, at);
+    else
+      at.fail("unknown field");
     at.leave(depth);
   }
   for (std::size_t i = 0; i < count; ++i) {
@@ -168,8 +183,10 @@ object struct_schema(const char* type_name, const member* members, std::size_t c
   for (std::size_t i = 0; i < count; ++i) {
     auto one = members[i].schema(set);
     if (auto* r = rules.find(members[i].name)) {
-      if (one.contains("$ref") && !r->text().empty()) one["description"] = r->text();
-      else if (!one.contains("$ref")) r->describe(one);
+      if (one.contains("$ref") && !r->text().empty())
+        one["description"] = r->text();
+      else if (!one.contains("$ref"))
+        r->describe(one);
       if (r->is_required()) required.emplace_back(members[i].name);
     }
     properties[members[i].name] = std::move(one);

@@ -3,6 +3,7 @@
 
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
+
 #include <unordered_set>
 #include <vector>
 
@@ -52,7 +53,8 @@ struct handler {
   }
   bool open(bool is_object, boost::system::error_code& ec) {
     if (!node(ec)) return false;
-    if (path.size() >= lim.max_depth) return fail(ec, "TooDeep", "nested deeper than " + std::to_string(lim.max_depth) + " levels");
+    if (path.size() >= lim.max_depth)
+      return fail(ec, "TooDeep", "nested deeper than " + std::to_string(lim.max_depth) + " levels");
     path.emplace_back().is_object = is_object;
     return true;
   }
@@ -117,7 +119,8 @@ struct handler {
     bool integer = number_text.find_first_of(".eE") == std::string::npos;
     number_text.clear();
     if (integer && d != 0) return fail(ec, "NumberOutOfRange", "an integer beyond 64 bits");
-    if (d > 1.7976931348623157e308 || d < -1.7976931348623157e308) return fail(ec, "NumberOutOfRange", "a number beyond the range of a double");
+    if (d > 1.7976931348623157e308 || d < -1.7976931348623157e308)
+      return fail(ec, "NumberOutOfRange", "a number beyond the range of a double");
     stack.push_double(d);
     done();
     return node(ec);
@@ -153,7 +156,8 @@ result<value> read(std::string_view text, const limits& lim) {
     auto rest = text.substr(used);
     auto extra = rest.find_first_not_of(" \t\r\n");
     if (extra != std::string_view::npos)
-      return error(errc::invalid_argument, "MalformedJson", "bytes after the document at offset " + std::to_string(used + extra)).with_violation("", "bytes after the document");
+      return error(errc::invalid_argument, "MalformedJson", "bytes after the document at offset " + std::to_string(used + extra))
+          .with_violation("", "bytes after the document");
   }
   if (ec) {
     if (h.failure) return std::move(*h.failure);
@@ -165,7 +169,9 @@ result<value> read(std::string_view text, const limits& lim) {
 
 result<object> read_object(std::string_view text, const limits& lim) {
   KUBEOPERA_TRY(auto v, read(text, lim));
-  if (!v.is_object()) return error(errc::invalid_argument, "MalformedJson", "the document must be an object").with_violation("", "must be an object");
+  if (!v.is_object())
+    return error(errc::invalid_argument, "MalformedJson", "the document must be an object")
+        .with_violation("", "must be an object");
   return std::move(v.get_object());
 }
 

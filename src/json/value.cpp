@@ -32,8 +32,10 @@ const value* find_pointer(const value& v, std::string_view pointer) {
     pointer.remove_prefix(raw.size());
     std::string step;
     for (std::size_t i = 0; i < raw.size(); ++i) {
-      if (raw[i] == '~' && i + 1 < raw.size()) step += raw[++i] == '1' ? '/' : '~';
-      else step += raw[i];
+      if (raw[i] == '~' && i + 1 < raw.size())
+        step += raw[++i] == '1' ? '/' : '~';
+      else
+        step += raw[i];
     }
     if (auto* o = at->if_object()) {
       at = o->if_contains(step);
@@ -98,9 +100,12 @@ std::string pointer_step(std::string_view base, std::string_view key) {
   std::string out(base);
   out += '/';
   for (char c : key) {
-    if (c == '~') out += "~0";
-    else if (c == '/') out += "~1";
-    else out += c;
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else
+      out += c;
   }
   return out;
 }

@@ -68,13 +68,27 @@ void append_object(std::string& out, const object& o, style how, int depth) {
 
 void append(std::string& out, const value& v, style how, int depth) {
   switch (v.kind()) {
-    case kind::null: out += "null"; return;
-    case kind::bool_: out += v.get_bool() ? "true" : "false"; return;
-    case kind::int64: out += std::to_string(v.get_int64()); return;
-    case kind::uint64: out += std::to_string(v.get_uint64()); return;
-    case kind::double_: append_double(out, v.get_double()); return;
-    case kind::string: append_quoted(out, as_view(v)); return;
-    case kind::object: append_object(out, v.get_object(), how, depth); return;
+    case kind::null:
+      out += "null";
+      return;
+    case kind::bool_:
+      out += v.get_bool() ? "true" : "false";
+      return;
+    case kind::int64:
+      out += std::to_string(v.get_int64());
+      return;
+    case kind::uint64:
+      out += std::to_string(v.get_uint64());
+      return;
+    case kind::double_:
+      append_double(out, v.get_double());
+      return;
+    case kind::string:
+      append_quoted(out, as_view(v));
+      return;
+    case kind::object:
+      append_object(out, v.get_object(), how, depth);
+      return;
     case kind::array: {
       out += '[';
       bool first = true;
@@ -103,11 +117,21 @@ void append_quoted(std::string& out, std::string_view text) {
     out.append(text.substr(from, i - from));
     from = i + 1;
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         out += "\\u00";
         out += hex[c >> 4];

@@ -6,6 +6,7 @@
 #include <kubeopera/kube/client.hpp>
 
 #include <boost/asio/io_context.hpp>
+
 #include <cstdio>
 
 namespace {
@@ -13,8 +14,10 @@ namespace {
 // An API server that knows one pod.
 boost::asio::awaitable<kubeopera::http::response> one_pod(kubeopera::http::request req) {
   bool list = req.target.find("/pods") != std::string::npos;
-  std::string body = R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"p"}}]})";
-  co_return list ? kubeopera::http::response(200, "application/json", body) : kubeopera::http::response(404, "application/json", "{}");
+  std::string body =
+      R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"p"}}]})";
+  co_return list ? kubeopera::http::response(200, "application/json", body)
+                 : kubeopera::http::response(404, "application/json", "{}");
 }
 
 boost::asio::awaitable<void> count_pods(std::shared_ptr<kubeopera::kube::client> client, std::size_t& count) {

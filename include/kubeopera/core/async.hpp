@@ -3,16 +3,17 @@
 // `cancelled`, never as an exception. Coroutines are started with spawn() or background::start(), which give each a strand.
 #pragma once
 
+#include <kubeopera/core/result.hpp>
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
-
-#include <kubeopera/core/result.hpp>
 
 namespace kubeopera::inline v1 {
 
@@ -54,8 +55,7 @@ task<T> with_deadline(duration time, task<T> op) {
 }
 
 /// Starts a coroutine that belongs to nobody; an exception in it ends in on_exception or terminates the process.
-void spawn(asio::any_io_executor executor, asio::awaitable<void> body,
-           std::function<void(std::exception_ptr)> on_exception = {});
+void spawn(asio::any_io_executor executor, asio::awaitable<void> body, std::function<void(std::exception_ptr)> on_exception = {});
 
 /// A started coroutine that can be stopped and waited for. Move-only.
 /// Lifetime: destroying it requests the stop but does not wait.

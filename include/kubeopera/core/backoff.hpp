@@ -1,10 +1,10 @@
 // Exponential backoff with full jitter.
 #pragma once
 
+#include <kubeopera/core/clock.hpp>
+
 #include <algorithm>
 #include <cstdint>
-
-#include <kubeopera/core/clock.hpp>
 
 namespace kubeopera::inline v1 {
 

@@ -1,12 +1,12 @@
 // Injected time and randomness. Production code takes a clock&; tests drive a manual one.
 #pragma once
 
+#include <kubeopera/core/async.hpp>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include <kubeopera/core/async.hpp>
 
 namespace kubeopera::inline v1 {
 

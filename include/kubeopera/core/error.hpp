@@ -60,17 +60,26 @@ class error {
   std::optional<std::chrono::seconds> retry_after() const noexcept { return retry_after_; }
 
   // By value, so that e = std::move(e).with_detail(...) is no self-move.
-  error with_detail(std::string text) && { detail_ = std::move(text); return std::move(*this); }
+  error with_detail(std::string text) && {
+    detail_ = std::move(text);
+    return std::move(*this);
+  }
   error with_violation(std::string pointer, std::string message) && {
     violations_.push_back({std::move(pointer), std::move(message)});
     return std::move(*this);
   }
-  error with_violations(std::vector<violation> all) && { violations_ = std::move(all); return std::move(*this); }
+  error with_violations(std::vector<violation> all) && {
+    violations_ = std::move(all);
+    return std::move(*this);
+  }
   error with_context(std::string key, std::string value) && {
     context_.emplace_back(std::move(key), std::move(value));
     return std::move(*this);
   }
-  error with_retry_after(std::chrono::seconds wait) && { retry_after_ = wait; return std::move(*this); }
+  error with_retry_after(std::chrono::seconds wait) && {
+    retry_after_ = wait;
+    return std::move(*this);
+  }
   /// The same error with "prefix: " before its message.
   error prefixed(std::string_view prefix) && {
     message_ = std::string(prefix) + ": " + message_;

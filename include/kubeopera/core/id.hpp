@@ -1,14 +1,14 @@
 // Identifiers: UUIDv7 and strongly typed ids.
 #pragma once
 
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/core/result.hpp>
+
 #include <compare>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <kubeopera/core/clock.hpp>
-#include <kubeopera/core/result.hpp>
 
 namespace kubeopera::inline v1 {
 
@@ -39,7 +39,5 @@ class typed_id {
 
 template <class Tag>
 struct std::hash<kubeopera::typed_id<Tag>> {
-  std::size_t operator()(const kubeopera::typed_id<Tag>& id) const noexcept {
-    return std::hash<std::string>{}(id.str());
-  }
+  std::size_t operator()(const kubeopera::typed_id<Tag>& id) const noexcept { return std::hash<std::string>{}(id.str()); }
 };

@@ -1,12 +1,12 @@
 // Structured logging: a constant message and key/value fields. A library takes a logger, never chooses one.
 #pragma once
 
+#include <kubeopera/core/error.hpp>
+
 #include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
-
-#include <kubeopera/core/error.hpp>
 
 namespace kubeopera::inline v1 {
 

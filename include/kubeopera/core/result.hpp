@@ -1,10 +1,11 @@
 // result<T>: a value or a kubeopera::error. Outcomes that depend on input or on the outside come back as one.
 #pragma once
 
-#include <boost/system/result.hpp>
-#include <stdexcept>
-
 #include <kubeopera/core/error.hpp>
+
+#include <boost/system/result.hpp>
+
+#include <stdexcept>
 
 namespace kubeopera::inline v1 {
 

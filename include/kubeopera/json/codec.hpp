@@ -8,6 +8,9 @@
 // std::map<std::string, T>, json::value, json::object. A member that is missing keeps its default; an unknown one is an error.
 #pragma once
 
+#include <kubeopera/core/result.hpp>
+#include <kubeopera/json/value.hpp>
+
 #include <boost/describe/class.hpp>
 #include <boost/describe/enum.hpp>
 #include <boost/describe/enum_from_string.hpp>
@@ -15,6 +18,7 @@
 #include <boost/describe/enumerators.hpp>
 #include <boost/describe/members.hpp>
 #include <boost/mp11/algorithm.hpp>
+
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -25,16 +29,13 @@
 #include <utility>
 #include <vector>
 
-#include <kubeopera/core/result.hpp>
-#include <kubeopera/json/value.hpp>
-
 /// Describes a struct's members; use in the struct's namespace.
-#define KUBEOPERA_DESCRIBE(type, members)                                                       \
-  BOOST_DESCRIBE_STRUCT(type, (), members)                                                      \
+#define KUBEOPERA_DESCRIBE(type, members)  \
+  BOOST_DESCRIBE_STRUCT(type, (), members) \
   [[maybe_unused]] inline const char* kubeopera_type_name(const type*) noexcept { return #type; }
 /// The same for a struct that adds members to described bases: KUBEOPERA_DESCRIBE_DERIVED(b, (a), (more)).
-#define KUBEOPERA_DESCRIBE_DERIVED(type, bases, members)                                        \
-  BOOST_DESCRIBE_STRUCT(type, bases, members)                                                   \
+#define KUBEOPERA_DESCRIBE_DERIVED(type, bases, members) \
+  BOOST_DESCRIBE_STRUCT(type, bases, members)            \
   [[maybe_unused]] inline const char* kubeopera_type_name(const type*) noexcept { return #type; }
 /// Describes an enum; its values are written as their names.
 #define KUBEOPERA_DESCRIBE_ENUM(type, ...) BOOST_DESCRIBE_ENUM(type, __VA_ARGS__)
@@ -44,21 +45,56 @@ namespace kubeopera::inline v1::json {
 /// What holds for one member beyond its type.
 class rule {
  public:
-  rule& doc(std::string text) { doc_ = std::move(text); return *this; }
-  rule& range(std::int64_t low, std::int64_t high) { min_ = low; max_ = high; return *this; }
-  rule& length(std::size_t low, std::size_t high) { min_length_ = low; max_length_ = high; return *this; }
-  rule& items(std::size_t most) { max_items_ = most; return *this; }
+  rule& doc(std::string text) {
+    doc_ = std::move(text);
+    return *this;
+  }
+  rule& range(std::int64_t low, std::int64_t high) {
+    min_ = low;
+    max_ = high;
+    return *this;
+  }
+  rule& length(std::size_t low, std::size_t high) {
+    min_length_ = low;
+    max_length_ = high;
+    return *this;
+  }
+  rule& items(std::size_t most) {
+    max_items_ = most;
+    return *this;
+  }
   /// ECMA regular expression for the schema; checking it is the job of check().
-  rule& pattern(std::string text) { pattern_ = std::move(text); return *this; }
-  rule& one_of(std::vector<std::string> words) { words_ = std::move(words); return *this; }
+  rule& pattern(std::string text) {
+    pattern_ = std::move(text);
+    return *this;
+  }
+  rule& one_of(std::vector<std::string> words) {
+    words_ = std::move(words);
+    return *this;
+  }
   /// An extra check of strings: returns what is wrong, or an empty string.
-  rule& check(std::string (*f)(std::string_view)) { check_ = f; return *this; }
-  rule& required() { required_ = true; return *this; }
+  rule& check(std::string (*f)(std::string_view)) {
+    check_ = f;
+    return *this;
+  }
+  rule& required() {
+    required_ = true;
+    return *this;
+  }
   /// Marks what is accepted but never written back.
-  rule& write_only() { write_only_ = true; return *this; }
-  rule& example(value v) { example_ = std::move(v); return *this; }
+  rule& write_only() {
+    write_only_ = true;
+    return *this;
+  }
+  rule& example(value v) {
+    example_ = std::move(v);
+    return *this;
+  }
   /// A keyed list, for CRDs: x-kubernetes-list-map-keys.
-  rule& list_map(std::string key) { list_map_key_ = std::move(key); return *this; }
+  rule& list_map(std::string key) {
+    list_map_key_ = std::move(key);
+    return *this;
+  }
 
   bool is_required() const noexcept { return required_; }
   bool is_write_only() const noexcept { return write_only_; }
@@ -150,8 +186,10 @@ struct codec;
 template <>
 struct codec<bool> {
   static void read(const value& v, bool& out, read_context& at) {
-    if (auto* b = v.if_bool()) out = *b;
-    else at.fail(std::string("must be a boolean, not ") + detail::kind_name(v));
+    if (auto* b = v.if_bool())
+      out = *b;
+    else
+      at.fail(std::string("must be a boolean, not ") + detail::kind_name(v));
   }
   static value write(bool v) { return v; }
   static object schema(schema_set&) { return {{"type", "boolean"}}; }
@@ -162,7 +200,8 @@ struct codec<T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, boo
   static void read(const value& v, T& out, read_context& at) {
     std::int64_t i = 0;
     auto high = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
-    if (high > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) high = std::numeric_limits<std::int64_t>::max();
+    if (high > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      high = std::numeric_limits<std::int64_t>::max();
     auto low = std::is_signed_v<T> ? static_cast<std::int64_t>(std::numeric_limits<T>::min()) : 0;
     if (detail::read_integer(v, low, high, i, at)) out = static_cast<T>(i);
   }
@@ -180,8 +219,10 @@ struct codec<double> {
 template <>
 struct codec<std::string> {
   static void read(const value& v, std::string& out, read_context& at) {
-    if (v.is_string()) out = as_view(v);
-    else at.fail(std::string("must be a string, not ") + detail::kind_name(v));
+    if (v.is_string())
+      out = as_view(v);
+    else
+      at.fail(std::string("must be a string, not ") + detail::kind_name(v));
   }
   static value write(const std::string& v) { return value(v); }
   static object schema(schema_set&) { return {{"type", "string"}}; }
@@ -197,8 +238,10 @@ struct codec<value> {
 template <>
 struct codec<object> {
   static void read(const value& v, object& out, read_context& at) {
-    if (auto* o = v.if_object()) out = *o;
-    else at.fail(std::string("must be an object, not ") + detail::kind_name(v));
+    if (auto* o = v.if_object())
+      out = *o;
+    else
+      at.fail(std::string("must be an object, not ") + detail::kind_name(v));
   }
   static value write(const object& v) { return v; }
   static object schema(schema_set&) { return {{"type", "object"}, {"additionalProperties", true}}; }
@@ -207,8 +250,10 @@ struct codec<object> {
 template <class T>
 struct codec<std::optional<T>> {
   static void read(const value& v, std::optional<T>& out, read_context& at) {
-    if (v.is_null()) out.reset();
-    else codec<T>::read(v, out.emplace(), at);
+    if (v.is_null())
+      out.reset();
+    else
+      codec<T>::read(v, out.emplace(), at);
   }
   static value write(const std::optional<T>& v) { return v ? codec<T>::write(*v) : value(); }
   static object schema(schema_set& set) { return codec<T>::schema(set); }
@@ -324,12 +369,13 @@ struct codec<T, std::enable_if_t<boost::describe::has_describe_members<T>::value
   template <class D>
   static detail::member make_one() {
     using M = std::remove_reference_t<decltype(std::declval<T&>().*D::pointer)>;
-    return {D::name,
-            [](const value& v, void* o, read_context& at) { codec<M>::read(v, static_cast<T*>(o)->*D::pointer, at); },
+    return {D::name, [](const value& v, void* o, read_context& at) { codec<M>::read(v, static_cast<T*>(o)->*D::pointer, at); },
             [](const void* o, value& out) {
               out = codec<M>::write(static_cast<const T*>(o)->*D::pointer);
-              if constexpr (requires(M m) { m.has_value(); }) return (static_cast<const T*>(o)->*D::pointer).has_value();
-              else return true;
+              if constexpr (requires(M m) { m.has_value(); })
+                return (static_cast<const T*>(o)->*D::pointer).has_value();
+              else
+                return true;
             },
             [](schema_set& set) { return codec<M>::schema(set); }};
   }

@@ -2,11 +2,11 @@
 // Refuses duplicate keys, integers that do not fit 64 bits, bad UTF-8, a BOM, trailing bytes, and what is over the limits.
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
 #include <kubeopera/core/result.hpp>
 #include <kubeopera/json/value.hpp>
+
+#include <cstddef>
+#include <string_view>
 
 namespace kubeopera::inline v1::json {
 

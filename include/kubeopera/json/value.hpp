@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/string.hpp>
 #include <boost/json/value.hpp>
+
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -24,7 +25,8 @@ const value* find(const value& v, std::initializer_list<std::string_view> path) 
 /// The value an RFC 6901 pointer names, or null.
 const value* find_pointer(const value& v, std::string_view pointer);
 /// Typed lookups; fallback where missing or of another type.
-std::string_view get_string(const object& o, std::initializer_list<std::string_view> path, std::string_view fallback = {}) noexcept;
+std::string_view get_string(const object& o, std::initializer_list<std::string_view> path,
+                            std::string_view fallback = {}) noexcept;
 std::int64_t get_int(const object& o, std::initializer_list<std::string_view> path, std::int64_t fallback = 0) noexcept;
 bool get_bool(const object& o, std::initializer_list<std::string_view> path, bool fallback = false) noexcept;
 const object* get_object(const object& o, std::initializer_list<std::string_view> path) noexcept;

@@ -1,9 +1,9 @@
 // Writing JSON: compact, canonical (sorted keys) and indented. Numbers as Go's encoding/json prints them.
 #pragma once
 
-#include <string>
-
 #include <kubeopera/json/value.hpp>
+
+#include <string>
 
 namespace kubeopera::inline v1::json {
 

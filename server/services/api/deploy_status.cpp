@@ -1,4 +1,5 @@
-// Stage by stage. The old version's health never counts: Git must have delivered our revision, and only pods of its template are looked at.
+// Stage by stage. The old version's health never counts: Git must have delivered our revision, and only pods of its template are
+// looked at.
 #include "server/services/api/deploy_status.hpp"
 
 #include <kubeopera/manifest/render.hpp>
@@ -27,7 +28,9 @@ std::string_view commit_of(std::string_view revision) {
 }
 
 std::string hint_for(std::string_view cause) {
-  struct entry { std::string_view cause, hint; };
+  struct entry {
+    std::string_view cause, hint;
+  };
   static constexpr entry hints[] = {
       {"ImagePullBackOff", "Check the image's name and tag, and whether its registry needs credentials."},
       {"ErrImagePull", "Check the image's name and tag, and whether its registry needs credentials."},
@@ -84,7 +87,8 @@ stage_view judge_resource(const app_row& app, const observation& seen, stage_vie
     blame(s, "WaitingForResource", "the app is saved; its resource is about to be created");
     return s;
   }
-  if (auto* stalled = kube::find_condition(seen.resource, "Stalled"); stalled && json::get_string(*stalled, {"status"}) == "True") {
+  if (auto* stalled = kube::find_condition(seen.resource, "Stalled");
+      stalled && json::get_string(*stalled, {"status"}) == "True") {
     s.state = "failed";
     blame(s, json::get_string(*stalled, {"reason"}), json::get_string(*stalled, {"message"}));
     return s;
@@ -92,8 +96,10 @@ stage_view judge_resource(const app_row& app, const observation& seen, stage_vie
   s.state = "running";
   if (json::get_int(seen.resource, {"status", "revision"}) < app.revision) {
     auto* r = kube::find_condition(seen.resource, "Reconciling");
-    if (r && json::get_string(*r, {"status"}) == "True") blame(s, json::get_string(*r, {"reason"}), json::get_string(*r, {"message"}));
-    else blame(s, "GeneratingManifests", "manifests are being generated and committed");
+    if (r && json::get_string(*r, {"status"}) == "True")
+      blame(s, json::get_string(*r, {"reason"}), json::get_string(*r, {"message"}));
+    else
+      blame(s, "GeneratingManifests", "manifests are being generated and committed");
     return s;
   }
   s.state = "committed";  // for judge_gitops only
@@ -168,7 +174,8 @@ std::optional<pod_cause> quota_cause(const object& deployment) {
 
 std::optional<pod_cause> probe_event(const observation& seen, const object& pod) {
   for (const auto& e : seen.events) {
-    if (json::get_string(e, {"involvedObject", "name"}) != kube::name_of(pod) || json::get_string(e, {"reason"}) != "Unhealthy") continue;
+    if (json::get_string(e, {"involvedObject", "name"}) != kube::name_of(pod) || json::get_string(e, {"reason"}) != "Unhealthy")
+      continue;
     return pod_cause{"ProbeFailed", std::string(json::get_string(e, {"message"})), hint_for("ProbeFailed"), false};
   }
   return std::nullopt;
@@ -236,7 +243,8 @@ stage_view judge_workload(const app_row& app, const observation& seen, const sta
     s.message = cause->message;
     if (!cause->hint.empty()) s.hint = cause->hint;
   } else if (s.state == "running") {
-    s.message = std::to_string(json::get_int(d, {"status", "availableReplicas"})) + " of " + std::to_string(json::get_int(d, {"spec", "replicas"}, 1)) + " pods available";
+    s.message = std::to_string(json::get_int(d, {"status", "availableReplicas"})) + " of " +
+                std::to_string(json::get_int(d, {"spec", "replicas"}, 1)) + " pods available";
   }
   return s;
 }
@@ -289,11 +297,13 @@ std::optional<pod_cause> diagnose_container(const object& c) {
     auto message = std::string(json::get_string(*w, {"message"}));
     if (reason == "CrashLoopBackOff") {
       auto* last = sub(c, {"lastState", "terminated"});
-      if (last && json::get_string(*last, {"reason"}) == "OOMKilled") return make_cause("OOMKilled", "killed for using more memory than its limit; " + message, true);
+      if (last && json::get_string(*last, {"reason"}) == "OOMKilled")
+        return make_cause("OOMKilled", "killed for using more memory than its limit; " + message, true);
       if (last) message += " (exit code " + std::to_string(json::get_int(*last, {"exitCode"})) + ")";
       return make_cause(reason, message, true);
     }
-    for (std::string_view fatal : {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
+    for (std::string_view fatal : {"ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull",
+                                   "CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
       if (reason == fatal) return make_cause(reason, message, true);
   }
   if (auto* t = sub(c, {"state", "terminated"})) {
@@ -337,7 +347,8 @@ deploy_status_view judge(const app_row& app, const observation& seen) {
   v.address = address_of(app, seen.https_port, seen.http_port);
   v.checked_at = format_rfc3339_millis(seen.now);
   v.ready_replicas = static_cast<int>(json::get_int(seen.deployment, {"status", "readyReplicas"}));
-  v.desired_replicas = static_cast<int>(json::get_int(seen.deployment, {"spec", "replicas"}, app.spec.stopped ? 0 : app.spec.replicas));
+  v.desired_replicas =
+      static_cast<int>(json::get_int(seen.deployment, {"spec", "replicas"}, app.spec.stopped ? 0 : app.spec.replicas));
   if (app.deleting) {
     for (const char* name : {"gitops", "workload", "reachability"}) {
       stage_view s;

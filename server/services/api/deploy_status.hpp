@@ -1,15 +1,15 @@
 // The judgement of deploy-status: from what was observed to three stages. Pure; no clock, no network.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
+#include "server/services/api/model.hpp"
+#include "server/services/api/store.hpp"
 
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/kube/object.hpp>
 
-#include "server/services/api/model.hpp"
-#include "server/services/api/store.hpp"
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace kubeopera::inline v1::api {
 
@@ -17,7 +17,7 @@ namespace kubeopera::inline v1::api {
 struct probe_result {
   bool ok = false;
   int status = 0;
-  std::string cause;    ///< DnsFailed, ConnectFailed, TlsFailed, HttpStatus, Redirected, Timeout ...
+  std::string cause;  ///< DnsFailed, ConnectFailed, TlsFailed, HttpStatus, Redirected, Timeout ...
   std::string message;
 };
 
@@ -29,7 +29,7 @@ struct observation {
   std::optional<error> vcluster_error;  ///< why the vCluster could not be asked
   kube::object source, kustomization, deployment;
   std::vector<kube::object> replica_sets, pods, events;
-  std::optional<probe_result> probe;    ///< only asked for once the workload is ready
+  std::optional<probe_result> probe;  ///< only asked for once the workload is ready
   system_time now;
   int https_port = 443, http_port = 80;  ///< of app addresses
 };
@@ -37,7 +37,7 @@ struct observation {
 /// What a pod suffers from.
 struct pod_cause {
   std::string reason, message, hint;
-  bool fatal = false;   ///< will not go away by waiting
+  bool fatal = false;  ///< will not go away by waiting
 };
 std::optional<pod_cause> diagnose_pod(const kube::object& pod);
 

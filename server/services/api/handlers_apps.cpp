@@ -1,11 +1,11 @@
 // Apps: create, read, change, delete.
+#include "server/services/api/service.hpp"
+#include "server/web/paging.hpp"
+
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/json/read.hpp>
 #include <kubeopera/json/write.hpp>
-
-#include "server/services/api/service.hpp"
-#include "server/web/paging.hpp"
 
 namespace kubeopera::inline v1::api {
 
@@ -49,7 +49,8 @@ error being_deleted() { return {errc::conflict, "AppDeleting", "the app is being
 // Which unique thing an insert or update met.
 error explain_clash(const error& e, const manifest::app_spec& spec) {
   if (e.reason() == "app_name_taken")
-    return error(errc::already_exists, "AppExists", "this CloudSpace has an app named " + spec.name + " already").with_violation("/name", "is taken");
+    return error(errc::already_exists, "AppExists", "this CloudSpace has an app named " + spec.name + " already")
+        .with_violation("/name", "is taken");
   if (e.reason() == "host_taken")
     return error(errc::already_exists, "DomainTaken", "this domain belongs to another app").with_violation("/domain", "is taken");
   return e;
@@ -57,12 +58,18 @@ error explain_clash(const error& e, const manifest::app_spec& spec) {
 
 }  // namespace
 
-api_service::api_service(std::shared_ptr<store> rows, std::shared_ptr<live> cluster, std::shared_ptr<kube::client> host, api_options options,
-                         std::function<void()> wake_outbox, clock& clk)
-    : store_(std::move(rows)), live_(std::move(cluster)), host_(std::move(host)), options_(std::move(options)),
-      wake_outbox_(std::move(wake_outbox)), clock_(clk) {}
+api_service::api_service(std::shared_ptr<store> rows, std::shared_ptr<live> cluster, std::shared_ptr<kube::client> host,
+                         api_options options, std::function<void()> wake_outbox, clock& clk)
+    : store_(std::move(rows)),
+      live_(std::move(cluster)),
+      host_(std::move(host)),
+      options_(std::move(options)),
+      wake_outbox_(std::move(wake_outbox)),
+      clock_(clk) {}
 
-std::string api_service::url_of(const app_row& a) const { return address_of(a, options_.apps_https_port, options_.apps_http_port); }
+std::string api_service::url_of(const app_row& a) const {
+  return address_of(a, options_.apps_https_port, options_.apps_http_port);
+}
 
 result<void> api_service::check_spec(const manifest::app_spec& spec) const {
   auto bad = manifest::validate(spec);
@@ -168,7 +175,8 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
   auto space = co_await store_->cloudspace(b->cloudspace_id, c.who.platform_admin ? std::nullopt : std::optional(tenant));
   if (!space) {
     if (space.error().code() != errc::not_found) co_return space.error();
-    co_return error(errc::invalid_argument, "InvalidBody", "no such CloudSpace").with_violation("/cloudspace_id", "no such CloudSpace");
+    co_return error(errc::invalid_argument, "InvalidBody", "no such CloudSpace")
+        .with_violation("/cloudspace_id", "no such CloudSpace");
   }
   KUBEOPERA_CO_TRY(auto vc, co_await target_vcluster(*space, b->tenant_cr_name));
   app_row a;
@@ -213,7 +221,8 @@ task<app_row> api_service::change(web::call& c, edit e) {
     KUBEOPERA_CO_TRY(auto row, co_await row_of(c));
     if (row.deleting) co_return being_deleted();
     if (wanted && *wanted != etag_of(row))
-      co_return error(errc::failed_precondition, "VersionMismatch", "the app has changed since; its ETag is now \"" + etag_of(row) + "\"");
+      co_return error(errc::failed_precondition, "VersionMismatch",
+                      "the app has changed since; its ETag is now \"" + etag_of(row) + "\"");
     auto next = row;
     KUBEOPERA_CO_CHECK(e(next));
     auto secrets = manifest::extract_secrets(next.spec);
@@ -245,7 +254,8 @@ namespace {
 // Another name is another app.
 result<void> replace_spec(app_row& row, const manifest::app_spec& spec) {
   if (spec.name != row.name)
-    return error(errc::invalid_argument, "InvalidBody", "an app's name cannot be changed").with_violation("/name", "must be " + row.name);
+    return error(errc::invalid_argument, "InvalidBody", "an app's name cannot be changed")
+        .with_violation("/name", "must be " + row.name);
   row.spec = spec;
   return {};
 }
@@ -263,7 +273,8 @@ task<web::tagged<app_view>> api_service::change_domain(web::call& c, web::body<d
   auto body = json::read(c.request.body);
   bool names_domain = body && body->is_object() && body->get_object().contains("domain");
   if (!names_domain && !b->tls)
-    co_return error(errc::invalid_argument, "InvalidBody", "name what changes").with_violation("/domain", "domain or tls is required");
+    co_return error(errc::invalid_argument, "InvalidBody", "name what changes")
+        .with_violation("/domain", "domain or tls is required");
   edit e = [request = b.value, names_domain](app_row& row) -> result<void> {
     if (names_domain) row.spec.domain = request.domain;
     if (request.tls) row.spec.tls = *request.tls;
@@ -278,7 +289,8 @@ task<web::accepted<app_view>> api_service::delete_app(web::call& c) {
   KUBEOPERA_CO_TRY(auto row, co_await row_of(c));
   auto wanted = c.if_match();
   if (wanted && *wanted != etag_of(row))
-    co_return error(errc::failed_precondition, "VersionMismatch", "the app has changed since; its ETag is now \"" + etag_of(row) + "\"");
+    co_return error(errc::failed_precondition, "VersionMismatch",
+                    "the app has changed since; its ETag is now \"" + etag_of(row) + "\"");
   if (!row.deleting) {
     KUBEOPERA_CO_CHECK(co_await store_->delete_app(row));
     wake_outbox_();

@@ -1,10 +1,10 @@
 // CloudSpaces and vClusters, as far as apps need them.
+#include "server/services/api/service.hpp"
+#include "server/web/paging.hpp"
+
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/manifest/resources.hpp>
-
-#include "server/services/api/service.hpp"
-#include "server/web/paging.hpp"
 
 namespace kubeopera::inline v1::api {
 
@@ -123,7 +123,8 @@ task<web::created<cloudspace_view>> api_service::create_cloudspace(web::call& c,
   if (!done) {
     auto e = done.error();
     if (e.reason() == "cloudspace_name_taken")
-      co_return error(errc::already_exists, "CloudSpaceExists", "there is a CloudSpace named " + s.name + " already").with_violation("/name", "is taken");
+      co_return error(errc::already_exists, "CloudSpaceExists", "there is a CloudSpace named " + s.name + " already")
+          .with_violation("/name", "is taken");
     co_return e;
   }
   wake_outbox_();
@@ -169,7 +170,8 @@ task<web::created<vcluster_view>> api_service::create_vcluster(web::call& c, web
   if (!done) {
     auto e = done.error();
     if (e.reason() == "vcluster_label_taken" || e.reason() == "vclusters_pkey")
-      co_return error(errc::already_exists, "VClusterExists", "this CloudSpace has a vCluster named " + v.label + " already").with_violation("/name", "is taken");
+      co_return error(errc::already_exists, "VClusterExists", "this CloudSpace has a vCluster named " + v.label + " already")
+          .with_violation("/name", "is taken");
     co_return e;
   }
   wake_outbox_();

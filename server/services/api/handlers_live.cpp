@@ -1,13 +1,13 @@
 // Live data: deploy-status, pods, events, logs.
-#include <kubeopera/http/sse.hpp>
-#include <kubeopera/json/write.hpp>
-
-#include <algorithm>
-
 #include "server/services/api/log_merge.hpp"
 #include "server/services/api/service.hpp"
 #include "server/web/paging.hpp"
 #include "server/web/problem.hpp"
+
+#include <kubeopera/http/sse.hpp>
+#include <kubeopera/json/write.hpp>
+
+#include <algorithm>
 
 namespace kubeopera::inline v1::api {
 namespace {
@@ -22,8 +22,9 @@ std::string fingerprint(deploy_status_view v) {
 }
 
 // Sends the status on every change until the reader leaves, the app is gone or the limit is reached.
-asio::awaitable<void> stream_status(std::shared_ptr<store> rows, std::shared_ptr<live> cluster, std::shared_ptr<http::sse_channel> out,
-                                    std::string id, std::optional<std::string> tenant, clock& clk) {
+asio::awaitable<void> stream_status(std::shared_ptr<store> rows, std::shared_ptr<live> cluster,
+                                    std::shared_ptr<http::sse_channel> out, std::string id, std::optional<std::string> tenant,
+                                    clock& clk) {
   std::string last;
   std::uint64_t number = 0;
   auto end = clk.steady() + watch_limit;
@@ -59,7 +60,8 @@ event_view view_event(const kube::object& e) {
   v.type = json::get_string(e, {"type"});
   v.reason = json::get_string(e, {"reason"});
   v.message = json::get_string(e, {"message"});
-  v.object = std::string(json::get_string(e, {"involvedObject", "kind"})) + "/" + std::string(json::get_string(e, {"involvedObject", "name"}));
+  v.object = std::string(json::get_string(e, {"involvedObject", "kind"})) + "/" +
+             std::string(json::get_string(e, {"involvedObject", "name"}));
   auto created = json::get_string(e, {"metadata", "creationTimestamp"});
   v.first_seen = json::get_string(e, {"firstTimestamp"}, created);
   v.last_seen = json::get_string(e, {"lastTimestamp"}, created);
@@ -136,8 +138,10 @@ task<http::response> api_service::read_logs(web::call& c, web::query<log_query> 
   std::optional<error> first_failure;
   for (const auto& p : pods) {
     auto source = co_await client->logs(kube::key_of(p), options);
-    if (source) sources.emplace_back(std::string(kube::name_of(p)), std::move(*source));
-    else if (!first_failure) first_failure = source.error();
+    if (source)
+      sources.emplace_back(std::string(kube::name_of(p)), std::move(*source));
+    else if (!first_failure)
+      first_failure = source.error();
   }
   // One pod that has no log yet does not hide the others' logs.
   if (sources.empty() && first_failure) co_return *first_failure;

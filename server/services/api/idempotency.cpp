@@ -1,7 +1,7 @@
 // Idempotency keys: a row reserves the key, the final reply is kept for a day.
-#include <kubeopera/postgres/pool.hpp>
-
 #include "server/services/api/store.hpp"
+
+#include <kubeopera/postgres/pool.hpp>
 
 namespace kubeopera::inline v1::api {
 namespace {
@@ -20,17 +20,20 @@ class database_idempotency final : public web::idempotency {
  public:
   explicit database_idempotency(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
 
-  task<std::optional<web::saved_reply>> begin(const web::call& c, const std::string& key, const std::string& fingerprint) override {
+  task<std::optional<web::saved_reply>> begin(const web::call& c, const std::string& key,
+                                              const std::string& fingerprint) override {
     // A reservation whose process died is taken over when its lock has run out.
     statement reserve(
         "insert into idempotency as i (scope, key, fingerprint, locked_until) values ($1, $2, $3, now() + interval '60 seconds') "
-        "on conflict (scope, key) do update set fingerprint = excluded.fingerprint, locked_until = excluded.locked_until, status = null, "
+        "on conflict (scope, key) do update set fingerprint = excluded.fingerprint, locked_until = excluded.locked_until, status "
+        "= null, "
         "created_at = now() where (i.status is null and i.locked_until < now() and i.fingerprint = excluded.fingerprint) "
         "or i.created_at < now() - interval '24 hours' returning key",
         params{scope(c), key, fingerprint});
     KUBEOPERA_CO_TRY(auto mine, co_await pool_->query(reserve));
     if (!mine.empty()) co_return std::optional<web::saved_reply>();
-    statement read("select fingerprint, status, body, location, etag from idempotency where scope = $1 and key = $2", params{scope(c), key});
+    statement read("select fingerprint, status, body, location, etag from idempotency where scope = $1 and key = $2",
+                   params{scope(c), key});
     KUBEOPERA_CO_TRY(auto r, co_await pool_->query(read));
     error running(errc::conflict, "RequestInProgress", "the first request with this Idempotency-Key is still running");
     if (r.empty()) co_return std::move(running).with_retry_after(std::chrono::seconds(1));

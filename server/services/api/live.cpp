@@ -1,8 +1,8 @@
 #include "server/services/api/live.hpp"
 
-#include <algorithm>
-
 #include <kubeopera/manifest/render.hpp>
+
+#include <algorithm>
 
 namespace kubeopera::inline v1::api {
 namespace {
@@ -21,14 +21,20 @@ kube::list_options selector(const kube::object& deployment) {
   kube::list_options o;
   if (auto* labels = json::get_object(deployment, {"spec", "selector", "matchLabels"}))
     for (const auto& l : *labels)
-      o.label_selector += (o.label_selector.empty() ? "" : ",") + std::string(l.key()) + "=" + std::string(json::as_view(l.value()));
+      o.label_selector +=
+          (o.label_selector.empty() ? "" : ",") + std::string(l.key()) + "=" + std::string(json::as_view(l.value()));
   return o;
 }
 
 }  // namespace
 
-live::live(std::shared_ptr<kube::client> host, vcluster_lookup vcluster, std::shared_ptr<prober> probes, live_options options, clock& clk)
-    : host_(std::move(host)), vcluster_(std::move(vcluster)), probes_(std::move(probes)), options_(std::move(options)), clock_(clk) {}
+live::live(std::shared_ptr<kube::client> host, vcluster_lookup vcluster, std::shared_ptr<prober> probes, live_options options,
+           clock& clk)
+    : host_(std::move(host)),
+      vcluster_(std::move(vcluster)),
+      probes_(std::move(probes)),
+      options_(std::move(options)),
+      clock_(clk) {}
 
 std::shared_ptr<live::entry> live::entry_of(const std::string& id) {
   std::lock_guard lock(mutex_);
@@ -119,7 +125,8 @@ task<void> live::read_vcluster(const app_row& app, observation& seen) {
 
 asio::awaitable<void> live::probe(const app_row& app, observation& seen, entry& e) {
   if (!wants_probe(app, seen)) co_return;
-  bool recent = e.probed_revision == app.revision && e.last_probe.ok && clock_.steady() - e.probed_at < options_.probe_again_after;
+  bool recent =
+      e.probed_revision == app.revision && e.last_probe.ok && clock_.steady() - e.probed_at < options_.probe_again_after;
   if (!recent) {
     e.last_probe = co_await probes_->probe(app.host, app.spec.tls);
     e.probed_at = clock_.steady();

@@ -2,28 +2,29 @@
 // However many ask about one app, the clusters are asked once an interval.
 #pragma once
 
+#include "server/services/api/prober.hpp"
+
+#include <kubeopera/core/clock.hpp>
+#include <kubeopera/kube/client.hpp>
+
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
-#include <kubeopera/core/clock.hpp>
-#include <kubeopera/kube/client.hpp>
-
-#include "server/services/api/prober.hpp"
-
 namespace kubeopera::inline v1::api {
 
-/// A client of the vCluster that a KubeOperaTenant names. Errors: not_found or unavailable (VClusterNotReady), those of the resolver.
+/// A client of the vCluster that a KubeOperaTenant names. Errors: not_found or unavailable (VClusterNotReady), those of the
+/// resolver.
 using vcluster_lookup = std::function<task<std::shared_ptr<kube::client>>(const std::string& tenant_cr_name)>;
 
 struct live_options {
   live_options() = default;
   std::string system_namespace = "kubeopera-system";
   int apps_https_port = 443, apps_http_port = 80;
-  duration fresh_for = std::chrono::milliseconds(150);        ///< how old a shared observation may be
-  duration probe_again_after = std::chrono::seconds(2);       ///< after a success
+  duration fresh_for = std::chrono::milliseconds(150);   ///< how old a shared observation may be
+  duration probe_again_after = std::chrono::seconds(2);  ///< after a success
 };
 
 /// Thread-safe.

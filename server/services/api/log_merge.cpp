@@ -64,7 +64,8 @@ class merged final : public http::body_source {
     state_->open = sources.size();
     bool many = sources.size() > 1;
     for (auto& [name, source] : sources)
-      readers_.push_back(background::start(executor, read_one(state_, std::move(source), many ? "[" + name + "] " : std::string())));
+      readers_.push_back(
+          background::start(executor, read_one(state_, std::move(source), many ? "[" + name + "] " : std::string())));
   }
   task<std::string> next() override {
     while (true) {

@@ -1,12 +1,12 @@
 // Several pods' logs as one body: whole lines, each with its pod's name where there is more than one.
 #pragma once
 
+#include <kubeopera/http/message.hpp>
+
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <kubeopera/http/message.hpp>
 
 namespace kubeopera::inline v1::api {
 

@@ -1,15 +1,15 @@
 // What the API's requests and replies look like. Described once: codec, OpenAPI and field errors come from here.
 #pragma once
 
+#include <kubeopera/json/codec.hpp>
+#include <kubeopera/kube/object.hpp>
+#include <kubeopera/manifest/app_spec.hpp>
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <kubeopera/json/codec.hpp>
-#include <kubeopera/kube/object.hpp>
-#include <kubeopera/manifest/app_spec.hpp>
 
 namespace kubeopera::inline v1::api {
 
@@ -35,7 +35,12 @@ struct create_cloudspace_request {
   std::string display_name;
   quota_model quota;
   static void rules(json::rule_set& r) {
-    r("name").required().length(1, 40).check(check_dns_label).doc("DNS label; part of the default addresses of its apps.").example("shop");
+    r("name")
+        .required()
+        .length(1, 40)
+        .check(check_dns_label)
+        .doc("DNS label; part of the default addresses of its apps.")
+        .example("shop");
     r("display_name").length(0, 120);
     r("quota").doc("Quota of the first vCluster.");
   }
@@ -57,7 +62,9 @@ KUBEOPERA_DESCRIBE(cloudspace_view, (id, name, display_name, default_vcluster, v
 struct create_vcluster_request {
   std::string name;
   quota_model quota;
-  static void rules(json::rule_set& r) { r("name").required().length(1, 40).check(check_dns_label).doc("Name within the CloudSpace."); }
+  static void rules(json::rule_set& r) {
+    r("name").required().length(1, 40).check(check_dns_label).doc("Name within the CloudSpace.");
+  }
 };
 KUBEOPERA_DESCRIBE(create_vcluster_request, (name, quota))
 
@@ -113,7 +120,8 @@ struct app_summary {
   std::string created_at, updated_at;
   static void rules(json::rule_set& r) { r("state").doc("active, stopped, paused or deleting: what is asked for"); }
 };
-KUBEOPERA_DESCRIBE(app_summary, (id, name, cloudspace_id, tenant_cr_name, image, host, url, state, revision, created_at, updated_at))
+KUBEOPERA_DESCRIBE(app_summary,
+                   (id, name, cloudspace_id, tenant_cr_name, image, host, url, state, revision, created_at, updated_at))
 
 struct app_view {
   std::string id, name, cloudspace_id, tenant_cr_name, image, host, url, state;
@@ -188,7 +196,8 @@ struct deploy_status_view {
     r("live_url").doc("Only present once the app answers.");
   }
 };
-KUBEOPERA_DESCRIBE(deploy_status_view, (app_id, phase, address, revision, commit, live_url, stages, ready_replicas, desired_replicas, checked_at))
+KUBEOPERA_DESCRIBE(deploy_status_view,
+                   (app_id, phase, address, revision, commit, live_url, stages, ready_replicas, desired_replicas, checked_at))
 
 struct watch_query {
   bool watch = false;

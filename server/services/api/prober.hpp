@@ -1,22 +1,22 @@
 // Asks an app's address for a sign of life, as a user's browser would: DNS, TCP, TLS, HTTP.
 #pragma once
 
+#include "server/services/api/deploy_status.hpp"
+
+#include <kubeopera/http/client.hpp>
+
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
-#include <kubeopera/http/client.hpp>
-
-#include "server/services/api/deploy_status.hpp"
-
 namespace kubeopera::inline v1::api {
 
 struct prober_options {
   prober_options() = default;
-  std::string ca_pem;       ///< roots for app addresses; empty: the system's
-  std::string connect_to;   ///< "host:port" that stands for every app address (embedded mode); empty: DNS
+  std::string ca_pem;      ///< roots for app addresses; empty: the system's
+  std::string connect_to;  ///< "host:port" that stands for every app address (embedded mode); empty: DNS
   http::address_policy policy;
   duration timeout = std::chrono::seconds(5);
 };

@@ -1,16 +1,16 @@
 // The API's handlers, one member a route. Routes are in routes.cpp, SQL in store.cpp, the look into clusters in live.cpp.
 #pragma once
 
+#include "server/services/api/live.hpp"
+#include "server/services/api/store.hpp"
+#include "server/web/route.hpp"
+
+#include <kubeopera/kube/client.hpp>
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-
-#include <kubeopera/kube/client.hpp>
-
-#include "server/services/api/live.hpp"
-#include "server/services/api/store.hpp"
-#include "server/web/route.hpp"
 
 namespace kubeopera::inline v1::api {
 
@@ -79,7 +79,8 @@ class api_service {
   clock& clock_;
 };
 
-/// The name of a vCluster's KubeOperaTenant: "<cloudspace>" or "<cloudspace>-<label>" with a hash of the row where it must be unique.
+/// The name of a vCluster's KubeOperaTenant: "<cloudspace>" or "<cloudspace>-<label>" with a hash of the row where it must be
+/// unique.
 std::string tenant_resource_name(const std::string& cloudspace, const std::string& label, const std::string& salt);
 /// The name of an app's KubeOperaApp: "<app>-<12 hex of its id>".
 std::string app_resource_name(const std::string& app, const std::string& id);

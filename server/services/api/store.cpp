@@ -1,10 +1,10 @@
 #include "server/services/api/store.hpp"
 
+#include "server/web/paging.hpp"
+
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/json/read.hpp>
 #include <kubeopera/json/write.hpp>
-
-#include "server/web/paging.hpp"
 
 namespace kubeopera::inline v1::api {
 namespace {
@@ -18,8 +18,10 @@ error no_cloudspace() { return {errc::not_found, "CloudSpaceNotFound", "no such 
 error no_vcluster() { return {errc::not_found, "VClusterNotFound", "no such vCluster in this CloudSpace"}; }
 
 constexpr const char* app_columns =
-    "select a.id, a.tenant_id, a.cloudspace_id, c.name as cloudspace_name, a.vcluster, a.name, a.resource, a.host, a.spec, a.revision, "
-    "a.version, a.actor, a.request_id, a.created_at, a.updated_at, a.deleting from apps a join cloudspaces c on c.id = a.cloudspace_id ";
+    "select a.id, a.tenant_id, a.cloudspace_id, c.name as cloudspace_name, a.vcluster, a.name, a.resource, a.host, a.spec, "
+    "a.revision, "
+    "a.version, a.actor, a.request_id, a.created_at, a.updated_at, a.deleting from apps a join cloudspaces c on c.id = "
+    "a.cloudspace_id ";
 
 result<app_row> read_app(const rows& r, std::size_t i) {
   app_row a;
@@ -79,12 +81,14 @@ result<vcluster_row> read_vcluster(const rows& r, std::size_t i) {
 }
 
 constexpr const char* vcluster_columns =
-    "select v.name, v.cloudspace_id, c.name as cloudspace_name, v.tenant_id, v.label, v.is_default, v.quota, v.created_at, v.deleting "
+    "select v.name, v.cloudspace_id, c.name as cloudspace_name, v.tenant_id, v.label, v.is_default, v.quota, v.created_at, "
+    "v.deleting "
     "from vclusters v join cloudspaces c on c.id = v.cloudspace_id ";
 
 statement insert_vcluster_row(const vcluster_row& v) {
-  return statement("insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota) values ($1, $2, $3, $4, $5, $6)",
-                   params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota))});
+  return statement(
+      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota) values ($1, $2, $3, $4, $5, $6)",
+      params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota))});
 }
 
 constexpr const char* cloudspace_columns =
@@ -125,7 +129,8 @@ task<void> store::insert_cloudspace(cloudspace_row c, vcluster_row first) {
 
 task<cloudspace_row> store::cloudspace(std::string id, std::optional<std::string> tenant) {
   if (!is_uuid(id)) co_return no_cloudspace();
-  statement st(std::string(cloudspace_columns) + "where c.id = $1 and ($2::text is null or c.tenant_id = $2)", params{id, tenant});
+  statement st(std::string(cloudspace_columns) + "where c.id = $1 and ($2::text is null or c.tenant_id = $2)",
+               params{id, tenant});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   if (r.empty()) co_return no_cloudspace();
   co_return read_cloudspace(r, 0);
@@ -135,7 +140,9 @@ task<std::vector<cloudspace_row>> store::cloudspaces(std::optional<std::string> 
   std::optional<std::string> after;
   if (q.cursor) {
     KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q.cursor, 1));
-    if (!is_uuid(parts[0])) co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out").with_violation("?cursor", "is not valid");
+    if (!is_uuid(parts[0]))
+      co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out")
+          .with_violation("?cursor", "is not valid");
     after = parts[0];
   }
   statement st(std::string(cloudspace_columns) +
@@ -191,7 +198,8 @@ task<std::vector<vcluster_row>> store::vclusters(std::string cloudspace_id) {
 }
 
 task<vcluster_row> store::vcluster(std::string cloudspace_id, std::string label) {
-  statement st(std::string(vcluster_columns) + "where v.cloudspace_id = $1 and (v.label = $2 or v.name = $2)", params{cloudspace_id, label});
+  statement st(std::string(vcluster_columns) + "where v.cloudspace_id = $1 and (v.label = $2 or v.name = $2)",
+               params{cloudspace_id, label});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   if (r.empty()) co_return no_vcluster();
   co_return read_vcluster(r, 0);
@@ -206,13 +214,15 @@ task<std::optional<vcluster_row>> store::vcluster_by_name(std::string name) {
 }
 
 task<void> store::delete_vcluster(vcluster_row v) {
-  if (v.is_default) co_return error(errc::failed_precondition, "VClusterIsDefault", "the default vCluster goes with its CloudSpace");
+  if (v.is_default)
+    co_return error(errc::failed_precondition, "VClusterIsDefault", "the default vCluster goes with its CloudSpace");
   std::function<task<void>(postgres::session&)> body = [name = v.name](postgres::session& s) -> task<void> {
     statement lock("select name from vclusters where name = $1 for update", params{name});
     KUBEOPERA_CO_CHECK(co_await s.query(lock));
     statement used("select count(*) as n from apps where vcluster = $1", params{name});
     KUBEOPERA_CO_TRY(auto n, co_await s.query(used));
-    if (n.integer(0, "n") > 0) co_return error(errc::failed_precondition, "VClusterNotEmpty", "delete its apps first; it still has " + n.str(0, "n"));
+    if (n.integer(0, "n") > 0)
+      co_return error(errc::failed_precondition, "VClusterNotEmpty", "delete its apps first; it still has " + n.str(0, "n"));
     statement mark("update vclusters set deleting = true where name = $1", params{name});
     KUBEOPERA_CO_CHECK(co_await s.query(mark));
     auto row = outbox(name, "tenant");
@@ -225,7 +235,8 @@ task<void> store::delete_vcluster(vcluster_row v) {
 task<void> store::drop_vcluster(std::string name) {
   std::vector<statement> all;
   all.emplace_back("delete from vclusters where name = $1 and deleting", params{name});
-  all.emplace_back("delete from cloudspaces c where deleting and not exists (select 1 from vclusters v where v.cloudspace_id = c.id)");
+  all.emplace_back(
+      "delete from cloudspaces c where deleting and not exists (select 1 from vclusters v where v.cloudspace_id = c.id)");
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
 }
@@ -236,9 +247,12 @@ task<void> store::insert_app(app_row a, std::optional<statement> remember) {
   std::vector<statement> all;
   // The vCluster's row is locked against deletion by the foreign key; one that is being deleted takes no app.
   all.emplace_back(
-      "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id, created_at, "
-      "updated_at) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12 from vclusters v where v.name = $4 and not v.deleting",
-      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id, a.created_at});
+      "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id, "
+      "created_at, "
+      "updated_at) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12 from vclusters v where v.name = $4 and not "
+      "v.deleting",
+      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision, a.actor,
+             a.request_id, a.created_at});
   all.emplace_back("insert into host_claims (host, app_id) values ($1, $2)", params{a.host, a.id});
   all.push_back(insert_revision(a));
   all.push_back(outbox(a.resource, "app"));
@@ -246,7 +260,8 @@ task<void> store::insert_app(app_row a, std::optional<statement> remember) {
   auto done = co_await pool_->atomic_pipeline(all);
   if (!done) {
     auto e = done.error();
-    if (e.reason() == "host_claims_app_id_fkey") co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
+    if (e.reason() == "host_claims_app_id_fkey")
+      co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
     co_return e;
   }
   co_return result<void>();
@@ -273,7 +288,8 @@ task<std::vector<app_row>> store::apps(std::optional<std::string> tenant, app_qu
   if (q.cursor) {
     KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q.cursor, 2));
     if (!is_uuid(parts[1]) || !parse_rfc3339(parts[0]))
-      co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out").with_violation("?cursor", "is not valid");
+      co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out")
+          .with_violation("?cursor", "is not valid");
     before_time = parts[0];
     before_id = parts[1];
   }
@@ -291,11 +307,13 @@ task<std::vector<app_row>> store::apps(std::optional<std::string> tenant, app_qu
 task<void> store::update_app(app_row a, std::int64_t expected_version) {
   std::function<task<void>(postgres::session&)> body = [a, expected_version](postgres::session& s) -> task<void> {
     statement update(
-        "update apps set host = $2, spec = $3, revision = $4, version = version + 1, actor = $5, request_id = $6, updated_at = now() "
+        "update apps set host = $2, spec = $3, revision = $4, version = version + 1, actor = $5, request_id = $6, updated_at = "
+        "now() "
         "where id = $1 and version = $7 and not deleting",
         params{a.id, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id, expected_version});
     KUBEOPERA_CO_TRY(auto done, co_await s.query(update));
-    if (done.affected() == 0) co_return error(errc::conflict, "VersionChanged", "the app was changed or deleted meanwhile; read it again");
+    if (done.affected() == 0)
+      co_return error(errc::conflict, "VersionChanged", "the app was changed or deleted meanwhile; read it again");
     std::vector<statement> rest;
     rest.emplace_back("delete from host_claims where app_id = $1 and host <> $2", params{a.id, a.host});
     rest.emplace_back(
@@ -312,7 +330,8 @@ task<void> store::update_app(app_row a, std::int64_t expected_version) {
 
 task<void> store::delete_app(app_row a) {
   std::vector<statement> all;
-  all.emplace_back("update apps set deleting = true, version = version + 1, updated_at = now() where id = $1 and not deleting", params{a.id});
+  all.emplace_back("update apps set deleting = true, version = version + 1, updated_at = now() where id = $1 and not deleting",
+                   params{a.id});
   all.push_back(outbox(a.resource, "app"));
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
@@ -325,7 +344,9 @@ task<void> store::drop_app(std::string id) {
 }
 
 task<std::vector<std::string>> store::deleting_keys() {
-  statement st("select 'app/' || resource as key from apps where deleting union all select 'tenant/' || name from vclusters where deleting");
+  statement st(
+      "select 'app/' || resource as key from apps where deleting union all select 'tenant/' || name from vclusters where "
+      "deleting");
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   std::vector<std::string> out;
   for (std::size_t i = 0; i < r.size(); ++i) out.push_back(r.str(i, "key"));

@@ -1,6 +1,9 @@
 // The API's tables. SQL lives here and nowhere else; a tenant is a parameter of every statement that a caller can reach.
 #pragma once
 
+#include "server/services/api/model.hpp"
+#include "server/web/router.hpp"
+
 #include <kubeopera/events/outbox.hpp>
 #include <kubeopera/postgres/pool.hpp>
 
@@ -8,9 +11,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "server/services/api/model.hpp"
-#include "server/web/router.hpp"
 
 namespace kubeopera::inline v1::api {
 
@@ -65,7 +65,8 @@ class store {
   task<app_row> app(std::string id, std::optional<std::string> tenant);
   task<std::optional<app_row>> app_by_resource(std::string resource);
   task<std::vector<app_row>> apps(std::optional<std::string> tenant, app_query q);
-  /// Writes row as its next revision if the stored version is still row.version. Errors: conflict (VersionChanged), already_exists (host_taken).
+  /// Writes row as its next revision if the stored version is still row.version. Errors: conflict (VersionChanged),
+  /// already_exists (host_taken).
   task<void> update_app(app_row row, std::int64_t expected_version);
   task<void> delete_app(app_row row);
   task<void> drop_app(std::string id);
@@ -78,7 +79,8 @@ class store {
   std::shared_ptr<postgres::pool> pool_;
 };
 
-/// The statement that remembers the reply to a request with an Idempotency-Key, for the transaction of its effect; nullopt without one.
+/// The statement that remembers the reply to a request with an Idempotency-Key, for the transaction of its effect; nullopt
+/// without one.
 std::optional<postgres::statement> remember_reply(const web::call& c, const web::saved_reply& reply);
 
 /// Remembered replies in PostgreSQL.

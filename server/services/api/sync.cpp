@@ -32,7 +32,8 @@ json::value tenant_spec_of(const vcluster_row& v) {
 
 }  // namespace
 
-task<remainder> resource_sync::ensure(const kube::resource_type& type, const std::string& name, const json::value& spec, std::int64_t revision) {
+task<remainder> resource_sync::ensure(const kube::resource_type& type, const std::string& name, const json::value& spec,
+                                      std::int64_t revision) {
   kube::write_options o;
   o.field_manager = "kubeopera-api";
   kube::object_key key{ns_, name};
@@ -46,7 +47,8 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
       written = co_await host_->create(type, fresh, o);
     } else {
       if (kube::being_deleted(*there))
-        co_return error(errc::unavailable, "ResourceDeleting", "the resource of this name is still being deleted").with_retry_after(std::chrono::seconds(1));
+        co_return error(errc::unavailable, "ResourceDeleting", "the resource of this name is still being deleted")
+            .with_retry_after(std::chrono::seconds(1));
       if (json::get_int(*there, {"spec", "revision"}, 0) >= revision) co_return remainder::none;
       auto next = *there;
       next["spec"] = spec;  // its resourceVersion makes this a compare-and-swap

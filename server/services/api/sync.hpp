@@ -1,14 +1,14 @@
-// Makes the custom resources on the host cluster say what the database says: one resource a row, never an older revision over a newer.
-// Level-based: it gets a name, reads both sides and closes the gap; running it twice changes nothing.
+// Makes the custom resources on the host cluster say what the database says: one resource a row, never an older revision over a
+// newer. Level-based: it gets a name, reads both sides and closes the gap; running it twice changes nothing.
 #pragma once
 
-#include <memory>
-#include <string>
+#include "server/services/api/store.hpp"
 
 #include <kubeopera/control/controller.hpp>
 #include <kubeopera/kube/client.hpp>
 
-#include "server/services/api/store.hpp"
+#include <memory>
+#include <string>
 
 namespace kubeopera::inline v1::api {
 
@@ -25,7 +25,8 @@ class resource_sync {
   task<remainder> sync_tenant(const std::string& name);
 
  private:
-  task<remainder> ensure(const kube::resource_type& type, const std::string& name, const json::value& spec, std::int64_t revision);
+  task<remainder> ensure(const kube::resource_type& type, const std::string& name, const json::value& spec,
+                         std::int64_t revision);
   task<remainder> remove(const kube::resource_type& type, const std::string& name);
   std::shared_ptr<store> store_;
   std::shared_ptr<kube::client> host_;

@@ -28,13 +28,15 @@ error read_problem(const http::response& r) {
   if (auto* all = json::get_array(*doc, {"errors"}))
     for (const auto& v : *all)
       if (auto* o = v.if_object())
-        e = std::move(e).with_violation(std::string(json::get_string(*o, {"pointer"})), std::string(json::get_string(*o, {"message"})));
+        e = std::move(e).with_violation(std::string(json::get_string(*o, {"pointer"})),
+                                        std::string(json::get_string(*o, {"message"})));
   return e;
 }
 
 class http_client final : public client {
  public:
-  http_client(std::shared_ptr<http::transport> transport, std::string token) : transport_(std::move(transport)), token_(std::move(token)) {}
+  http_client(std::shared_ptr<http::transport> transport, std::string token)
+      : transport_(std::move(transport)), token_(std::move(token)) {}
   task<render_reply> render(const render_request& request) override {
     http::request req("POST", "/api/v1/manifests", json::write(json::encode(request)));
     req.headers.set("Content-Type", "application/json");

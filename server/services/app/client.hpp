@@ -1,10 +1,10 @@
 // The app service's typed client: manifests from an app's definition.
 #pragma once
 
-#include <memory>
-
 #include <kubeopera/http/transport.hpp>
 #include <kubeopera/manifest/render.hpp>
+
+#include <memory>
 
 namespace kubeopera::inline v1::app_service {
 

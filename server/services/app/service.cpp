@@ -18,7 +18,8 @@ std::vector<web::route> service::routes(std::shared_ptr<service> self) {
   using web::access;
   web::table<service> t(std::move(self));
   t.post<&service::render_manifests>("/api/v1/manifests", access::needs("apps:read"), "Generate an app's Kubernetes manifests.");
-  t.post<&service::validate_app>("/api/v1/manifests/validate", access::needs("apps:read"), "Check an app's definition without generating anything.");
+  t.post<&service::validate_app>("/api/v1/manifests/validate", access::needs("apps:read"),
+                                 "Check an app's definition without generating anything.");
   return t.take();
 }
 

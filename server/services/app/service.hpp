@@ -1,11 +1,11 @@
 // The app service: the manifest generator over HTTP. It keeps nothing and asks nobody.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "server/services/app/client.hpp"
 #include "server/web/route.hpp"
+
+#include <memory>
+#include <vector>
 
 namespace kubeopera::inline v1::app_service {
 

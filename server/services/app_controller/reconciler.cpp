@@ -1,10 +1,10 @@
 #include "server/services/app_controller/reconciler.hpp"
 
+#include "server/services/app_controller/step.hpp"
+
 #include <kubeopera/gitops/fleet.hpp>
 
 #include <algorithm>
-
-#include "server/services/app_controller/step.hpp"
 
 namespace kubeopera::inline v1::app_controller {
 
@@ -58,10 +58,17 @@ void delivery_watch::stop() {
 
 // ---- reconciler -----------------------------------------------------------------------------------------------------
 
-reconciler::reconciler(std::shared_ptr<kube::client> host, vcluster_lookup vcluster, std::shared_ptr<app_service::client> manifests,
-                       std::shared_ptr<gitops::committer> git, std::shared_ptr<delivery_watch> watch, options o, clock& clk, logger& log)
-    : host_(std::move(host)), vcluster_(std::move(vcluster)), manifests_(std::move(manifests)), git_(std::move(git)),
-      watch_(std::move(watch)), options_(std::move(o)), clock_(clk), log_(log) {}
+reconciler::reconciler(std::shared_ptr<kube::client> host, vcluster_lookup vcluster,
+                       std::shared_ptr<app_service::client> manifests, std::shared_ptr<gitops::committer> git,
+                       std::shared_ptr<delivery_watch> watch, options o, clock& clk, logger& log)
+    : host_(std::move(host)),
+      vcluster_(std::move(vcluster)),
+      manifests_(std::move(manifests)),
+      git_(std::move(git)),
+      watch_(std::move(watch)),
+      options_(std::move(o)),
+      clock_(clk),
+      log_(log) {}
 
 task<outcome> reconciler::reconcile(const std::string& key) {
   step s;
@@ -103,7 +110,8 @@ task<outcome> reconciler::stop_at(step& s, const char* condition, const error& e
 
 task<bool> reconciler::ensure_finalizer(step& s) {
   auto* all = json::get_array(s.object, {"metadata", "finalizers"});
-  if (all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; })) co_return true;
+  if (all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; }))
+    co_return true;
   json::array next = all ? *all : json::array();
   next.emplace_back(manifest::finalizer_name);
   json::object meta{{"resourceVersion", kube::resource_version_of(s.object)}, {"finalizers", std::move(next)}};
@@ -165,7 +173,8 @@ task<void> reconciler::render(step& s) {
 }
 
 task<void> reconciler::commit(step& s) {
-  bool same = s.before.revision == s.spec.revision && s.before.content_hash == s.rendered.content_hash && !s.before.commit.empty();
+  bool same =
+      s.before.revision == s.spec.revision && s.before.content_hash == s.rendered.content_hash && !s.before.commit.empty();
   if (same) co_return result<void>();
   gitops::change change;
   change.directory = s.directory;
@@ -181,7 +190,10 @@ task<void> reconciler::commit(step& s) {
   s.status.template_hash = s.rendered.template_hash;
   s.status.template_revision = s.rendered.template_revision;
   s.status.content_hash = s.rendered.content_hash;
-  log_.info("committed", {{"app", s.spec.app_id}, {"resource", s.key.str()}, {"commit", receipt.commit}, {"revision", std::to_string(s.spec.revision)}});
+  log_.info("committed", {{"app", s.spec.app_id},
+                          {"resource", s.key.str()},
+                          {"commit", receipt.commit},
+                          {"revision", std::to_string(s.spec.revision)}});
   co_return result<void>();
 }
 
@@ -217,7 +229,8 @@ task<bool> reconciler::poke(step& s, const kube::object& source) {
   json::object patch{{"metadata", std::move(meta)}};
   kube::write_options o;
   o.field_manager = field_manager;
-  KUBEOPERA_CO_CHECK(co_await s.inside->patch(kube::types::git_repositories(), {flux_namespace, source_name}, kube::patch_kind::merge, patch, o));
+  KUBEOPERA_CO_CHECK(co_await s.inside->patch(kube::types::git_repositories(), {flux_namespace, source_name},
+                                              kube::patch_kind::merge, patch, o));
   co_return true;
 }
 
@@ -296,7 +309,8 @@ task<bool> take_down(kube::client& inside, const std::string& app) {
 
 task<outcome> reconciler::retire(step& s) {
   auto* all = json::get_array(s.object, {"metadata", "finalizers"});
-  bool ours = all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; });
+  bool ours =
+      all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; });
   if (!ours) co_return outcome::done();
   gitops::change removal;
   removal.directory = s.directory;

@@ -1,12 +1,8 @@
-// Delivers KubeOperaApps: resolve the vCluster, generate manifests, commit them, let Flux inside the vCluster apply them, say so in
-// the status; on deletion take everything away again. Level-based and restart-safe: every step looks first.
+// Delivers KubeOperaApps: resolve the vCluster, generate manifests, commit them, let Flux inside the vCluster apply them, say so
+// in the status; on deletion take everything away again. Level-based and restart-safe: every step looks first.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
+#include "server/services/app/client.hpp"
 
 #include <kubeopera/control/controller.hpp>
 #include <kubeopera/core/clock.hpp>
@@ -16,19 +12,23 @@
 #include <kubeopera/kube/informer.hpp>
 #include <kubeopera/manifest/resources.hpp>
 
-#include "server/services/app/client.hpp"
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 
 namespace kubeopera::inline v1::app_controller {
 
 struct options {
   options() = default;
   std::string system_namespace = "kubeopera-system";
-  std::string fleet_url;                 ///< as Flux inside a vCluster reaches it
+  std::string fleet_url;  ///< as Flux inside a vCluster reaches it
   std::string fleet_branch = "main";
-  std::string fleet_secret_ref;          ///< Secret with Git credentials inside the vCluster; empty: none
+  std::string fleet_secret_ref;  ///< Secret with Git credentials inside the vCluster; empty: none
   std::string flux_interval = "1m";
   std::string ingress_class = "nginx";
-  std::string wildcard_tls_secret;       ///< certificate of the default addresses
+  std::string wildcard_tls_secret;  ///< certificate of the default addresses
   std::string apps_base_domain = "apps.kubeopera.io";
 };
 

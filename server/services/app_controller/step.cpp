@@ -18,8 +18,8 @@ void set_condition(manifest::app_resource_status& s, const std::string& type, st
   it->observedGeneration = generation;
 }
 
-void set_summary(manifest::app_resource_status& s, std::string_view ready, bool reconciling, bool stalled, const std::string& reason,
-                 const std::string& message, std::int64_t generation, system_time now) {
+void set_summary(manifest::app_resource_status& s, std::string_view ready, bool reconciling, bool stalled,
+                 const std::string& reason, const std::string& message, std::int64_t generation, system_time now) {
   set_condition(s, "Ready", ready, reason, message, generation, now);
   set_condition(s, "Reconciling", reconciling ? "True" : "False", reason, reconciling ? message : "", generation, now);
   set_condition(s, "Stalled", stalled ? "True" : "False", reason, stalled ? message : "", generation, now);
@@ -37,7 +37,8 @@ kube::object make_source(const options& o) {
   return source;
 }
 
-kube::object make_kustomization(const options& o, const kube::object_key& resource, const std::string& app, const std::string& directory) {
+kube::object make_kustomization(const options& o, const kube::object_key& resource, const std::string& app,
+                                const std::string& directory) {
   auto k = kube::make_object(kube::types::kustomizations(), {flux_namespace, app});
   auto& meta = k["metadata"].as_object();
   meta["labels"] = json::object{{"app.kubernetes.io/managed-by", "kubeopera"}};

@@ -1,11 +1,12 @@
-// What one reconcile knows and has decided so far, and the pure parts: status conditions, Flux objects, the reading of Flux's words.
+// What one reconcile knows and has decided so far, and the pure parts: status conditions, Flux objects, the reading of Flux's
+// words.
 #pragma once
+
+#include "server/services/app_controller/reconciler.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "server/services/app_controller/reconciler.hpp"
 
 namespace kubeopera::inline v1::app_controller {
 
@@ -28,11 +29,12 @@ inline constexpr const char* field_manager = "kubeopera-app-controller";
 void set_condition(manifest::app_resource_status& s, const std::string& type, std::string_view status, std::string reason,
                    std::string message, std::int64_t generation, system_time now);
 /// The three summary conditions (kstatus) and the phase.
-void set_summary(manifest::app_resource_status& s, std::string_view ready, bool reconciling, bool stalled, const std::string& reason,
-                 const std::string& message, std::int64_t generation, system_time now);
+void set_summary(manifest::app_resource_status& s, std::string_view ready, bool reconciling, bool stalled,
+                 const std::string& reason, const std::string& message, std::int64_t generation, system_time now);
 
 kube::object make_source(const options& o);
-kube::object make_kustomization(const options& o, const kube::object_key& resource, const std::string& app, const std::string& directory);
+kube::object make_kustomization(const options& o, const kube::object_key& resource, const std::string& app,
+                                const std::string& directory);
 /// True where `live` already says what `wanted` says about labels, our annotations and spec.
 bool covers(const kube::object& live, const kube::object& wanted);
 

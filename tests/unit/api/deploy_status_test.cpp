@@ -1,9 +1,9 @@
 // The judge of deploy-status, fact by fact.
 #include "server/services/api/deploy_status.hpp"
 
-#include <gtest/gtest.h>
-
 #include <kubeopera/json/read.hpp>
+
+#include <gtest/gtest.h>
 
 using namespace kubeopera;
 using namespace kubeopera::api;
@@ -26,24 +26,31 @@ class judge_test : public testing::Test {
     seen.resource_read = true;
   }
   void resource(int revision) {
-    seen.resource = parse(R"({"metadata":{"name":"web-1"},"status":{"revision":)" + std::to_string(revision) +
-                          R"(,"commit":"c3","template_hash":"h3","conditions":[{"type":"Reconciling","status":"True","reason":"WaitingForFlux","message":"m"}]}})");
+    seen.resource = parse(
+        R"({"metadata":{"name":"web-1"},"status":{"revision":)" + std::to_string(revision) +
+        R"(,"commit":"c3","template_hash":"h3","conditions":[{"type":"Reconciling","status":"True","reason":"WaitingForFlux","message":"m"}]}})");
   }
-  void kustomization(std::string applied, std::string ready = "True", std::string reason = "ReconciliationSucceeded", std::string attempted = "") {
+  void kustomization(std::string applied, std::string ready = "True", std::string reason = "ReconciliationSucceeded",
+                     std::string attempted = "") {
     if (attempted.empty()) attempted = applied;
-    seen.kustomization = parse(R"({"kind":"Kustomization","status":{"lastAppliedRevision":"main@sha1:)" + applied + R"(","lastAttemptedRevision":"main@sha1:)" + attempted +
-                               R"(","conditions":[{"type":"Ready","status":")" + ready + R"(","reason":")" + reason + R"(","message":"flux says"}]}})");
+    seen.kustomization =
+        parse(R"({"kind":"Kustomization","status":{"lastAppliedRevision":"main@sha1:)" + applied +
+              R"(","lastAttemptedRevision":"main@sha1:)" + attempted + R"(","conditions":[{"type":"Ready","status":")" + ready +
+              R"(","reason":")" + reason + R"(","message":"flux says"}]}})");
   }
-  void deployment(int revision, int want, int updated, int available, int replicas, std::string progressing = "ReplicaSetUpdated") {
+  void deployment(int revision, int want, int updated, int available, int replicas,
+                  std::string progressing = "ReplicaSetUpdated") {
     auto n = [](int v) { return std::to_string(v); };
-    seen.deployment = parse(R"({"metadata":{"generation":4,"annotations":{"kubeopera.io/revision":")" + n(revision) + R"("}},"spec":{"replicas":)" + n(want) +
-                            R"(,"progressDeadlineSeconds":600},"status":{"observedGeneration":4,"replicas":)" + n(replicas) + R"(,"updatedReplicas":)" + n(updated) +
-                            R"(,"availableReplicas":)" + n(available) + R"(,"readyReplicas":)" + n(available) +
-                            R"(,"conditions":[{"type":"Progressing","status":"True","reason":")" + progressing +
-                            R"(","message":"words","lastUpdateTime":"2026-11-30T10:00:01Z","lastTransitionTime":"2026-11-30T10:00:01Z"}]}})");
+    seen.deployment = parse(
+        R"({"metadata":{"generation":4,"annotations":{"kubeopera.io/revision":")" + n(revision) + R"("}},"spec":{"replicas":)" +
+        n(want) + R"(,"progressDeadlineSeconds":600},"status":{"observedGeneration":4,"replicas":)" + n(replicas) +
+        R"(,"updatedReplicas":)" + n(updated) + R"(,"availableReplicas":)" + n(available) + R"(,"readyReplicas":)" +
+        n(available) + R"(,"conditions":[{"type":"Progressing","status":"True","reason":")" + progressing +
+        R"(","message":"words","lastUpdateTime":"2026-11-30T10:00:01Z","lastTransitionTime":"2026-11-30T10:00:01Z"}]}})");
   }
   void pod(std::string hash, std::string container_status) {
-    seen.pods.push_back(parse(R"({"metadata":{"name":"p","annotations":{"kubeopera.io/template-hash":")" + hash + R"("}},"status":{"containerStatuses":[)" + container_status + "]}}"));
+    seen.pods.push_back(parse(R"({"metadata":{"name":"p","annotations":{"kubeopera.io/template-hash":")" + hash +
+                              R"("}},"status":{"containerStatuses":[)" + container_status + "]}}"));
   }
   std::string state(int i) { return judge(app, seen).stages[static_cast<std::size_t>(i)].state; }
   std::string cause(int i) { return judge(app, seen).stages[static_cast<std::size_t>(i)].cause.value_or(""); }
@@ -52,7 +59,8 @@ class judge_test : public testing::Test {
   observation seen;
 };
 
-constexpr const char* pull = R"({"name":"c","state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off pulling image"}}})";
+constexpr const char* pull =
+    R"({"name":"c","state":{"waiting":{"reason":"ImagePullBackOff","message":"Back-off pulling image"}}})";
 constexpr const char* crash =
     R"({"name":"c","restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff","message":"back-off"}},"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}})";
 constexpr const char* oom =
@@ -117,7 +125,8 @@ TEST_F(judge_test, refused_manifests_fail_with_fluxs_words) {
 TEST_F(judge_test, an_unreachable_git_server_is_named_but_not_final) {
   resource(3);
   kustomization("c2");
-  seen.source = parse(R"({"kind":"GitRepository","status":{"conditions":[{"type":"Ready","status":"False","reason":"GitOperationFailed","message":"connection refused"}]}})");
+  seen.source = parse(
+      R"({"kind":"GitRepository","status":{"conditions":[{"type":"Ready","status":"False","reason":"GitOperationFailed","message":"connection refused"}]}})");
   EXPECT_EQ(state(0), "running");
   EXPECT_EQ(cause(0), "GitOperationFailed");
   seen.now = app.updated_at + std::chrono::minutes(10);
@@ -141,10 +150,12 @@ TEST_P(pod_causes, are_named) {
 }
 INSTANTIATE_TEST_SUITE_P(
     all, pod_causes,
-    testing::Values(failing_pod{pull, "ImagePullBackOff"}, failing_pod{crash, "CrashLoopBackOff"}, failing_pod{oom, "OOMKilled"},
-                    failing_pod{R"({"name":"c","state":{"waiting":{"reason":"CreateContainerConfigError","message":"secret \"x\" not found"}}})",
-                                "CreateContainerConfigError"},
-                    failing_pod{R"({"name":"c","state":{"waiting":{"reason":"InvalidImageName","message":"m"}}})", "InvalidImageName"}));
+    testing::Values(
+        failing_pod{pull, "ImagePullBackOff"}, failing_pod{crash, "CrashLoopBackOff"}, failing_pod{oom, "OOMKilled"},
+        failing_pod{
+            R"({"name":"c","state":{"waiting":{"reason":"CreateContainerConfigError","message":"secret \"x\" not found"}}})",
+            "CreateContainerConfigError"},
+        failing_pod{R"({"name":"c","state":{"waiting":{"reason":"InvalidImageName","message":"m"}}})", "InvalidImageName"}));
 
 TEST_F(judge_test, pods_of_an_older_template_are_not_blamed) {
   resource(3);
@@ -159,15 +170,20 @@ TEST_F(judge_test, unschedulable_quota_and_probes) {
   resource(3);
   kustomization("c3");
   deployment(3, 2, 1, 0, 1);
-  auto waiting = parse(R"({"metadata":{"name":"p","annotations":{"kubeopera.io/template-hash":"h3"}},"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/1 nodes are available"}]}})");
+  auto waiting = parse(
+      R"({"metadata":{"name":"p","annotations":{"kubeopera.io/template-hash":"h3"}},"status":{"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"0/1 nodes are available"}]}})");
   seen.pods = {waiting};
   EXPECT_EQ(cause(1), "Unschedulable");
   seen.pods.clear();
   pod("h3", R"({"name":"c","state":{"running":{}}})");
-  seen.events = {parse(R"({"reason":"Unhealthy","message":"Readiness probe failed: HTTP probe failed with statuscode: 500","involvedObject":{"name":"p"}})")};
+  seen.events = {parse(
+      R"({"reason":"Unhealthy","message":"Readiness probe failed: HTTP probe failed with statuscode: 500","involvedObject":{"name":"p"}})")};
   EXPECT_EQ(state(1), "running");
   EXPECT_EQ(cause(1), "ProbeFailed");
-  seen.deployment["status"].as_object()["conditions"] = json::read(R"([{"type":"ReplicaFailure","status":"True","reason":"FailedCreate","message":"pods \"web-1\" is forbidden: exceeded quota: q"}])").value();
+  seen.deployment["status"].as_object()["conditions"] =
+      json::read(
+          R"([{"type":"ReplicaFailure","status":"True","reason":"FailedCreate","message":"pods \"web-1\" is forbidden: exceeded quota: q"}])")
+          .value();
   EXPECT_EQ(cause(1), "QuotaExceeded");
 }
 

@@ -1,12 +1,11 @@
 // Many askers, one look: shared observations, and what a cancelled asker leaves behind.
 #include "server/services/api/live.hpp"
 
-#include <gtest/gtest.h>
-
-#include <boost/asio/io_context.hpp>
-
 #include <kubeopera/manifest/crds.hpp>
 #include <kubeopera/testing/api_server.hpp>
+
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
 
 using namespace kubeopera::api;
 namespace asio = kubeopera::asio;
@@ -45,8 +44,10 @@ class live_test : public ::testing::Test {
   }
   asio::awaitable<void> ask(int& answers, errc& code) {
     auto r = co_await subject->observe(app);
-    if (r) ++answers;
-    else code = r.error().code();
+    if (r)
+      ++answers;
+    else
+      code = r.error().code();
   }
   asio::io_context io;
   kubeopera::testing::api_server server;
@@ -91,6 +92,6 @@ TEST_F(live_test, an_asker_that_goes_away_leaves_the_others_an_answer) {
   io.poll();
   first.stop();
   io.run();
-  EXPECT_EQ(gone, errc::cancelled) ;
+  EXPECT_EQ(gone, errc::cancelled);
   EXPECT_EQ(answers, 1);
 }

@@ -1,13 +1,13 @@
 // The documents that users see: the golden OpenAPI files, and the list of documented endpoints.
+#include "server/app/roles.hpp"
+
+#include <kubeopera/json/write.hpp>
+
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <set>
 #include <sstream>
-
-#include <kubeopera/json/write.hpp>
-
-#include "server/app/roles.hpp"
 
 using namespace kubeopera;
 
@@ -42,7 +42,8 @@ TEST(endpoints, every_route_is_documented_and_the_open_ones_are_listed) {
     if (!line.empty() && line[0] != '#') open.insert(line);
   for (const auto& r : app::find_role("api")->routes()) served.insert(r.method + " " + r.path);
   for (const auto& s : served) EXPECT_TRUE(documented.contains(s)) << s << " is served but not documented";
-  for (const auto& d : documented) EXPECT_NE(served.contains(d), open.contains(d)) << d << " must be served or listed as not yet, and not both";
+  for (const auto& d : documented)
+    EXPECT_NE(served.contains(d), open.contains(d)) << d << " must be served or listed as not yet, and not both";
 }
 
 TEST(routes, every_row_says_who_may_call_it_and_what_it_does) {

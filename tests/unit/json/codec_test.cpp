@@ -1,6 +1,5 @@
 // One description gives reading, writing and schema.
 #include <kubeopera/json/codec.hpp>
-
 #include <kubeopera/json/read.hpp>
 #include <kubeopera/json/write.hpp>
 
@@ -51,7 +50,8 @@ TEST(json_codec, round_trip_leaves_out_the_empty_and_the_secret) {
 }
 
 TEST(json_codec, every_violation_with_its_pointer) {
-  auto v = json::read(R"({"paint":"blue","list":[{"name":"toolong","port":0},{"port":"x"}],"nope":1,"on":1,"labels":{"a/b":2}})").value();
+  auto v = json::read(R"({"paint":"blue","list":[{"name":"toolong","port":0},{"port":"x"}],"nope":1,"on":1,"labels":{"a/b":2}})")
+               .value();
   auto t = json::decode<outer_thing>(v);
   ASSERT_FALSE(t.has_value());
   std::map<std::string, std::string> got;

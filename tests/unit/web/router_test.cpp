@@ -1,14 +1,13 @@
 // The pipeline of the router, against a small service of its own.
 #include "server/web/router.hpp"
 
-#include <gtest/gtest.h>
-
-#include <boost/asio/io_context.hpp>
+#include "server/web/paging.hpp"
+#include "server/web/problem.hpp"
 
 #include <kubeopera/json/read.hpp>
 
-#include "server/web/paging.hpp"
-#include "server/web/problem.hpp"
+#include <boost/asio/io_context.hpp>
+#include <gtest/gtest.h>
 
 using namespace kubeopera;
 using namespace kubeopera::web;
@@ -50,7 +49,9 @@ struct thing_service {
     if (c.param("id") == "gone") co_return error(errc::not_found, "ThingNotFound", "no such thing");
     co_return tagged<thing>{{c.param("id"), 1}, c.visible_tenant().value_or("all")};
   }
-  task<no_content> delete_thing(call&) { co_return error(errc::unavailable, "Down", "the store is down").with_retry_after(std::chrono::seconds(3)); }
+  task<no_content> delete_thing(call&) {
+    co_return error(errc::unavailable, "Down", "the store is down").with_retry_after(std::chrono::seconds(3));
+  }
 };
 
 class memory_idempotency final : public idempotency {
@@ -76,11 +77,16 @@ class memory_idempotency final : public idempotency {
 result<identity> who_is(std::string_view token) {
   identity i;
   i.user = std::string(token);
-  if (token == "dev") i = {"dev", "t1", {"things:read", "things:write"}, false};
-  else if (token == "reader") i = {"reader", "t1", {"things:read"}, false};
-  else if (token == "homeless") i = {"homeless", std::nullopt, {"things:read", "things:write"}, false};
-  else if (token == "admin") i = {"admin", std::nullopt, {}, true};
-  else return error(errc::unauthenticated, "TokenSignature", "bad token");
+  if (token == "dev")
+    i = {"dev", "t1", {"things:read", "things:write"}, false};
+  else if (token == "reader")
+    i = {"reader", "t1", {"things:read"}, false};
+  else if (token == "homeless")
+    i = {"homeless", std::nullopt, {"things:read", "things:write"}, false};
+  else if (token == "admin")
+    i = {"admin", std::nullopt, {}, true};
+  else
+    return error(errc::unauthenticated, "TokenSignature", "bad token");
   return i;
 }
 
@@ -102,7 +108,8 @@ class web_router : public testing::Test {
     t.del<&thing_service::delete_thing>("/things/{id}", access::platform_admin(), "Delete.");
     r->add(t.take());
   }
-  http::response send(std::string method, std::string target, std::string token = "", std::string body = "", http::fields more = {}) {
+  http::response send(std::string method, std::string target, std::string token = "", std::string body = "",
+                      http::fields more = {}) {
     http::request req(std::move(method), std::move(target), body);
     req.headers = std::move(more);
     if (!token.empty()) req.headers.add("Authorization", "Bearer " + token);
