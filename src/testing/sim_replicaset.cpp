@@ -144,7 +144,8 @@ task<void> replica_set_controller::create_pod(const object& rs) {
   auto made = co_await env.create(kube::types::pods(), pod);
   if (!made) {
     bool ending = false;
-    for (const auto& v : made.error().violations()) ending = ending || v.message.find("being terminated") != std::string::npos;
+    auto refusal = made.error();
+    for (const auto& v : refusal.violations()) ending = ending || v.message.find("being terminated") != std::string::npos;
     ending = ending || made.error().message().find("because it is being terminated") != std::string::npos;
     if (ending) co_return result<void>();
     env.record(kube::types::replica_sets(), rs, "FailedCreate", "Error creating: " + made.error().message(),
