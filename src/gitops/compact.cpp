@@ -104,10 +104,7 @@ result<compaction> merge_packs(const std::string& repository, std::size_t max_pa
   }
   if (out.replaced.size() < 2) return compaction();
   auto done = merged.finish();
-  auto temporary = repository + "/objects/pack/tmp_merge_" + unique_suffix();
-  KUBEOPERA_CHECK(create_synced(temporary + ".pack", done.pack, 0444));
-  KUBEOPERA_CHECK(create_synced(temporary + ".idx", done.index, 0444));
-  KUBEOPERA_CHECK(install_pack(repository, done.name, temporary + ".pack", temporary + ".idx"));
+  KUBEOPERA_CHECK(write_pack(repository, done.name, done.pack, done.index));
   std::erase(out.replaced, repository + "/objects/pack/pack-" + done.name);
   return out;
 }

@@ -84,6 +84,16 @@ result<void> install_pack(const std::string& repository, const std::string& name
   return sync_path(folder);
 }
 
+// git reads whatever ends in ".idx" there, so half-written files have no such ending.
+result<void> write_pack(const std::string& repository, const std::string& name, std::string_view pack, std::string_view index) {
+  auto suffix = unique_suffix();
+  auto pack_path = repository + "/objects/pack/tmp_pack_own_" + suffix,
+       index_path = repository + "/objects/pack/tmp_idx_own_" + suffix;
+  KUBEOPERA_CHECK(create_synced(pack_path, pack, 0444));
+  KUBEOPERA_CHECK(create_synced(index_path, index, 0444));
+  return install_pack(repository, name, pack_path, index_path);
+}
+
 result<std::unique_ptr<object_database>> object_database::open(const std::string& repository) {
   KUBEOPERA_CHECK(start_libgit2());
   std::unique_ptr<object_database> out(new object_database(repository));

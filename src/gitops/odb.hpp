@@ -34,6 +34,9 @@ class object_database {
   mutable std::shared_ptr<git_odb> odb_;
 };
 
+/// Writes, syncs and installs a pack of our own with its index: three syncs.
+result<void> write_pack(const std::string& repository, const std::string& name, std::string_view pack, std::string_view index);
+
 /// Moves a synced pack and index into objects/pack under their name and syncs the directory.
 result<void> install_pack(const std::string& repository, const std::string& name, const std::string& pack,
                           const std::string& index);

@@ -151,10 +151,7 @@ class disk_store : public object_store {
         std::string_view(index).substr(index.size() - 40, 20) != std::string_view(pack).substr(pack.size() - 20))
       return error(errc::data_loss, "WrongIndex", "the index does not belong to the pack");
     auto name = oid::from_raw(pack.data() + pack.size() - 20).hex();
-    auto temporary = directory_ + "/objects/pack/tmp_own_" + unique_suffix();
-    KUBEOPERA_CHECK(create_synced(temporary + ".pack", pack, 0444));
-    KUBEOPERA_CHECK(create_synced(temporary + ".idx", index, 0444));
-    return install_pack(directory_, name, temporary + ".pack", temporary + ".idx");
+    return write_pack(directory_, name, pack, index);
   }
 
   result<std::string> read_object(const std::string& id, std::string_view type) const override {
