@@ -26,11 +26,9 @@ result<settings> read_settings() {
   take(s.flux_interval, "FLUX_INTERVAL");
   take(s.apps_base_domain, "APPS_BASE_DOMAIN");
   take(s.apps_wildcard_secret, "APPS_WILDCARD_TLS_SECRET");
-  take(s.rabbitmq_url, "RABBITMQ_URL");
   take(s.kubeconfig, "KUBECONFIG");
   take(s.system_namespace, "KUBEOPERA_NAMESPACE");
   take(s.store_dir, "KUBEOPERA_STORE_DIR");
-  take(s.manifests_url, "APP_SERVICE_BASE_URL");
   take(s.listen_address, "LISTEN_ADDRESS");
   take(s.log_level, "LOG_LEVEL");
   std::vector<violation> bad;

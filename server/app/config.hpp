@@ -20,11 +20,9 @@ struct settings {
   std::string flux_interval = "1m";                    ///< FLUX_INTERVAL
   std::string apps_base_domain = "apps.kubeopera.io";  ///< APPS_BASE_DOMAIN
   std::string apps_wildcard_secret;  ///< APPS_WILDCARD_TLS_SECRET: "<namespace>/<name>" of the certificate of default addresses
-  std::string rabbitmq_url;          ///< RABBITMQ_URL; empty: events stay in this process
   std::string kubeconfig;            ///< KUBECONFIG: the host cluster; empty: the in-cluster identity
   std::string system_namespace = "kubeopera-system";  ///< KUBEOPERA_NAMESPACE
   std::string store_dir = "/var/lib/kubeopera";       ///< KUBEOPERA_STORE_DIR: local copy of the fleet repository
-  std::string manifests_url;                          ///< APP_SERVICE_BASE_URL; empty: in this process
   std::string listen_address = "0.0.0.0";             ///< LISTEN_ADDRESS
   int port = 0;                                       ///< PORT; 0: the role's default
   std::string log_level = "info";                     ///< LOG_LEVEL
