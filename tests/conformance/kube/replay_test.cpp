@@ -74,6 +74,14 @@ TEST(Replay, RecordedExchangesAreEqual) {
   auto exchanges = load(folder + "/fixtures");
   auto known = read_list(folder + "/out-of-reach.txt");
   testing::api_server server;
+  // 166 comes while the namespace is still going away, however slow this machine is just then.
+  testing::api_fault slow;
+  slow.verb = "update";
+  slow.resource = "namespaces";
+  slow.name = "team-a";
+  slow.delay = std::chrono::milliseconds(700);
+  slow.times = -1;
+  server.faults().inject(slow);
   live_cluster cluster(server);
   int counted = 0, equal = 0;
   for (const auto& o : replay(exchanges, server, cluster, known)) {
