@@ -199,6 +199,14 @@ class Apps(harness.Case):
         self.assertEqual(s.call("POST", "/api/v1/apps", {"name": "x", "image": "a:1", "port": 80, "cloudspace_id": str(uuid.uuid4())}).json["errors"][0]["pointer"], "/cloudspace_id")
         self.assertEqual(s.call("GET", "/api/v1/apps?limit=0").status, 400)
         self.assertEqual(s.call("GET", "/api/v1/apps?cursor=zzz").json["reason"], "InvalidCursor")
+        app = s.create(self.space["id"], "cursors")
+        s.wait_phase(app["id"], "live")
+        for parts in (["-1"], ["x"], ["18446744073709551615"]):
+            cursor = harness.b64url(json.dumps(parts).encode())
+            events = s.call("GET", f"/api/v1/apps/{app['id']}/events?cursor={cursor}")
+            self.assertEqual((events.status, events.json["reason"]), (400, "InvalidCursor"))
+        s.call("DELETE", f"/api/v1/apps/{app['id']}")
+        s.until(lambda: s.call("GET", f"/api/v1/apps/{app['id']}").status, lambda code: code == 404)
         self.assertEqual(len(s.call("GET", "/api/v1/apps?limit=500").json["items"]), before)
 
     def test_etags_idempotency_and_names(self):

@@ -75,6 +75,8 @@ class Server:
     def close(self):
         if self.process and self.process.poll() is None:
             self.kill()
+        elif self.process and self.process.returncode not in (0, -signal.SIGKILL):
+            print(f"the server ended with {self.process.returncode}; its last words:\n{self.last_words()}", file=sys.stderr)
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def reload(self):

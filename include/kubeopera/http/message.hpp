@@ -1,4 +1,4 @@
-// HTTP messages as the SDK sees them: no Beast type leaks out of this module.
+// HTTP messages as the SDK sees them: wire details stay in this module.
 #pragma once
 
 #include <kubeopera/core/async.hpp>

@@ -8,11 +8,13 @@
 #include <kubeopera/json/write.hpp>
 
 #include <algorithm>
+#include <charconv>
 
 namespace kubeopera::inline v1::api {
 namespace {
 
 constexpr auto watch_interval = std::chrono::milliseconds(150);
+constexpr std::size_t max_event_offset = 10'000'000;
 constexpr auto watch_limit = std::chrono::minutes(30);
 
 // What a change is judged by: everything but the time of checking.
@@ -33,8 +35,12 @@ asio::awaitable<void> stream_status(std::shared_ptr<store> rows, std::shared_ptr
     if (!row) {
       auto e = row.error();
       bool gone = e.code() == errc::not_found;
-      http::sse_event event(gone ? "deleted" : "error", json::write(web::problem_document(e, "")));
-      out->send(event);
+      auto words = json::write(web::problem_document(e, ""));
+      if (words != last) {  // said once, however long it lasts
+        http::sse_event event(gone ? "deleted" : "error", words);
+        out->send(event);
+        last = std::move(words);
+      }
       if (gone) break;
     } else {
       auto status = co_await cluster->status(*row);
@@ -111,7 +117,11 @@ task<web::page<event_view>> api_service::list_events(web::call& c, web::query<pa
   std::size_t from = 0;
   if (q->cursor) {
     KUBEOPERA_CO_TRY(auto parts, web::decode_cursor(*q->cursor, 1));
-    from = static_cast<std::size_t>(std::strtoull(parts[0].c_str(), nullptr, 10));
+    auto last = parts[0].data() + parts[0].size();
+    auto [end, ec] = std::from_chars(parts[0].data(), last, from);
+    if (ec != std::errc() || end != last || from > max_event_offset)
+      co_return error(errc::invalid_argument, "InvalidCursor", "the cursor is not one that this list gave out")
+          .with_violation("?cursor", "is not valid");
   }
   KUBEOPERA_CO_TRY(auto client, co_await live_->client_of(row));
   KUBEOPERA_CO_TRY(auto list, co_await kube::list_all(*client, kube::types::events(), row.name));

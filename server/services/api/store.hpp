@@ -38,7 +38,7 @@ struct app_row {
 };
 
 /// Thread-safe. All parameters are values: a task starts when it is awaited, and what it was given must still be there then.
-/// Errors of all: those of postgres::pool; names in `errors` below are reasons.
+/// Errors of all: those of postgres::pool, and not_found; others are named at the member, with their reason in brackets.
 class store {
  public:
   explicit store(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
