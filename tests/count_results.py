@@ -46,6 +46,9 @@ def main() -> int:
         if not ok and not any(c.get("failures") for s in json.loads(report.read_text()).get("testsuites", []) for c in s.get("testsuite", [])):
             failed += 1
             print(f"FAILED {name} (its process)")
+    for figures in sorted((results / "figures").glob("*.txt")):
+        for line in figures.read_text().splitlines():
+            print(f"{figures.stem}: {line}")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed or not passed else 0
 

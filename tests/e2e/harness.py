@@ -18,11 +18,21 @@ import time
 import unittest
 import urllib.parse
 
+LONG = os.environ.get("KUBEOPERA_LONG") == "1"  # ./check --long: many more steps
 BINARY = os.environ.get("KUBEOPERA", "kubeopera")
 
 
 def b64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def report(name, what):
+    """Says what a test did, in numbers; ./check prints it."""
+    print(f"{name}: {what}", file=sys.stderr)
+    folder = os.environ.get("KUBEOPERA_FIGURES")
+    if folder:
+        with open(f"{folder}/{name}.txt", "a") as f:
+            f.write(what + "\n")
 
 
 class Reply:
