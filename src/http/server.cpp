@@ -42,7 +42,7 @@ struct server::state {
 };
 
 void server::state::admit(const std::shared_ptr<state>& self, std::unique_ptr<byte_stream> stream) {
-  auto s = std::make_shared<session>(self->context, std::move(stream));
+  auto s = std::make_shared<session>(self->context, std::move(stream), self->executor);
   std::list<std::shared_ptr<session>>::iterator at;
   {
     std::lock_guard lock(self->mutex);
@@ -50,7 +50,7 @@ void server::state::admit(const std::shared_ptr<state>& self, std::unique_ptr<by
     self->sessions.push_front(s);
     at = self->sessions.begin();
   }
-  session::start(std::move(s), self->executor, [self, at] {
+  session::start(std::move(s), [self, at] {
     std::shared_ptr<session> last;
     {
       std::lock_guard lock(self->mutex);

@@ -14,13 +14,11 @@
 #include <charconv>
 #include <chrono>
 #include <ctime>
-#include <limits>
 
 namespace kubeopera::inline v1::http {
 
 namespace {
 
-constexpr auto never = std::numeric_limits<std::int64_t>::max();
 constexpr std::chrono::milliseconds watch_after{200};
 constexpr std::size_t watch_room = 4096;
 constexpr std::size_t watch_buffer_limit = 64u << 10;
@@ -65,22 +63,38 @@ std::optional<std::uint64_t> stated_length(const fields& headers) {
 
 }  // namespace
 
-void session::start(std::shared_ptr<session> self, asio::any_io_executor io, std::function<void()> on_end) {
-  self->strand_ = asio::make_strand(io);
-  self->deadline_ = self->handling_since_ = never;
+session::session(std::shared_ptr<server_context> context, std::unique_ptr<byte_stream> stream, asio::any_io_executor io)
+    : context_(std::move(context)), stream_(std::move(stream)), strand_(asio::make_strand(io)) {}
+
+void session::start(std::shared_ptr<session> self, std::function<void()> on_end) {
+  auto strand = self->strand_;
+  asio::post(strand, [self = std::move(self), on_end = std::move(on_end)] {
+    if (self->stopped_)
+      self->end(on_end);
+    else
+      self->run(on_end);
+  });
+}
+
+void session::run(std::function<void()> on_end) {
   auto life = [](std::shared_ptr<session> s) -> asio::awaitable<void> {
     co_await asio::this_coro::throw_if_cancelled(false);
     co_await s->serve();
   };
+  auto self = shared_from_this();
   asio::co_spawn(
-      self->strand_, life(self),
-      asio::bind_cancellation_slot(self->stop_signal_.slot(), [self, on_end = std::move(on_end)](std::exception_ptr failure) {
-        self->ended_ = true;
-        self->deadline_ = self->handling_since_ = never;
-        self->stream_->close();
+      strand_, life(self),
+      asio::bind_cancellation_slot(stop_signal_.slot(), [self, on_end = std::move(on_end)](std::exception_ptr failure) {
         if (failure) self->context_->log->error("http session failed");
-        on_end();
+        self->end(on_end);
       }));
+}
+
+void session::end(const std::function<void()>& on_end) {
+  ended_ = true;
+  deadline_ = handling_since_ = never;
+  stream_->close();
+  on_end();
 }
 
 void session::set_deadline(phase p, duration time) {

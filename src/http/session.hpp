@@ -10,6 +10,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -26,11 +28,11 @@ struct server_context {
 
 class session : public std::enable_shared_from_this<session> {
  public:
-  session(std::shared_ptr<server_context> context, std::unique_ptr<byte_stream> stream)
-      : context_(std::move(context)), stream_(std::move(stream)) {}
+  /// It lives on a strand of io. tick() and stop() may be called from now on, also before start().
+  session(std::shared_ptr<server_context> context, std::unique_ptr<byte_stream> stream, asio::any_io_executor io);
 
-  /// Starts it on a strand of io; on_end is called there when the connection is over.
-  static void start(std::shared_ptr<session> self, asio::any_io_executor io, std::function<void()> on_end);
+  /// Starts it; on_end is called on its strand when the connection is over.
+  static void start(std::shared_ptr<session> self, std::function<void()> on_end);
   /// Looks at deadlines. Any thread, a few times a second.
   void tick(std::int64_t now);
   /// Ends it: at once, or, when only_idle, where no request is in progress. Any thread.
@@ -40,6 +42,7 @@ class session : public std::enable_shared_from_this<session> {
   task<std::string> next_body_piece(std::uint64_t exchange);
 
  private:
+  static constexpr auto never = std::numeric_limits<std::int64_t>::max();
   enum class phase { handshake, idle, head, body, handling, writing };
 
   asio::awaitable<void> serve();
@@ -62,6 +65,8 @@ class session : public std::enable_shared_from_this<session> {
   void write_head(const response& res, std::optional<std::uint64_t> length, bool chunked);
   task<void> send(std::string_view a, std::string_view b = {}, std::string_view c = {});
 
+  void run(std::function<void()> on_end);
+  void end(const std::function<void()>& on_end);
   void start_watch();
   /// The handler is running and the request is complete: should it take long, look whether the client is still there.
   void watch_handler();
@@ -80,10 +85,10 @@ class session : public std::enable_shared_from_this<session> {
   std::string out_;
   wire::head_scanner scanner_;
   phase phase_ = phase::handshake;
-  std::atomic<std::int64_t> deadline_;        // steady nanoseconds; max: none
-  std::atomic<std::int64_t> handling_since_;  // max: not in the handler, or watched already
-  bool timed_out_ = false;                    // a read was ended by expire()
-  bool stopped_ = false;                      // the coroutine was told to stop
+  std::atomic<std::int64_t> deadline_{never};        // steady nanoseconds
+  std::atomic<std::int64_t> handling_since_{never};  // never: not in the handler, or watched already
+  bool timed_out_ = false;                           // a read was ended by expire()
+  bool stopped_ = false;                             // the coroutine was told to stop
   bool watching_ = false, watch_stopping_ = false;
   bool ended_ = false;
   notifier watch_ended_;
