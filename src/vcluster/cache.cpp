@@ -9,9 +9,10 @@ constexpr std::chrono::hours warnings_apart{6};
 }  // namespace
 
 std::shared_ptr<kube::client> cache::hit(const reference& which, steady_time now) const noexcept {
-  const auto& s = shard_of(which);
+  hashed key(which);
+  const auto& s = shards_[index(key.hash)];
   std::lock_guard lock(s.mutex);
-  auto it = s.entries.find(which);
+  auto it = s.entries.find(key);
   if (it == s.entries.end()) return nullptr;
   const auto& e = *it->second;
   if (e.failure || now >= e.fresh_until) return nullptr;

@@ -27,12 +27,28 @@ struct entry {
   notifier changed;  // a load has ended
 };
 
-struct reference_hash {
-  std::size_t operator()(const reference& r) const noexcept {
+/// A reference with its hash, so that it is computed once a call. The namespace hardly ever tells two apart and is left out.
+struct hashed {
+  explicit hashed(const reference& r) noexcept : which(r), hash(hash_of(r)) {}
+  static std::size_t hash_of(const reference& r) noexcept {
     std::hash<std::string_view> h;
-    auto mix = [](std::size_t a, std::size_t b) { return a ^ (b + 0x9e3779b97f4a7c15ULL + (a << 6) + (a >> 2)); };
-    return mix(mix(h(r.name), h(r.host_namespace)), h(r.tenant));
+    return h(r.name) * 31 + h(r.tenant);
   }
+  const reference& which;
+  std::size_t hash;
+};
+
+struct reference_hash {
+  using is_transparent = void;
+  std::size_t operator()(const reference& r) const noexcept { return hashed::hash_of(r); }
+  std::size_t operator()(const hashed& h) const noexcept { return h.hash; }
+};
+
+struct reference_equal {
+  using is_transparent = void;
+  bool operator()(const reference& a, const reference& b) const noexcept { return a == b; }
+  bool operator()(const hashed& a, const reference& b) const noexcept { return a.which == b; }
+  bool operator()(const reference& a, const hashed& b) const noexcept { return a == b.which; }
 };
 
 using answer = std::optional<result<std::shared_ptr<kube::client>>>;
@@ -71,13 +87,14 @@ class cache {
   bool should_warn(const reference& which, entry& e, system_time now);
 
  private:
-  struct shard {
+  struct alignas(64) shard {
     mutable std::mutex mutex;
-    std::unordered_map<reference, std::shared_ptr<entry>, reference_hash> entries;
+    std::unordered_map<reference, std::shared_ptr<entry>, reference_hash, reference_equal> entries;
   };
   static constexpr std::size_t shard_count = 32;
-  shard& shard_of(const reference& r) noexcept { return shards_[reference_hash{}(r) % shard_count]; }
-  const shard& shard_of(const reference& r) const noexcept { return shards_[reference_hash{}(r) % shard_count]; }
+  // The map uses the low bits.
+  static std::size_t index(std::size_t hash) noexcept { return (hash >> 40) % shard_count; }
+  shard& shard_of(const reference& r) noexcept { return shards_[index(hashed::hash_of(r))]; }
   void sweep(shard& s, steady_time now);
 
   duration forget_after_;

@@ -89,6 +89,24 @@ TEST(decode, packed_objects_outlive_the_decoder_and_can_be_copied) {
   EXPECT_EQ(copy.at("metadata").at("labels").at("a-rather-long-key"), "and a value that is longer than any small string");
 }
 
+// Their block of memory is sized for what was read; a change takes more.
+TEST(decode, packed_objects_can_be_changed_after_all) {
+  decoder d;
+  auto r = d.list(R"({"items":[{"metadata":{"name":"a","annotations":{}},"spec":{"list":[1,2,3]}}]})", types::pods(), packed());
+  ASSERT_TRUE(r);
+  auto plain = *json::read_object(json::write(r->items[0]));
+  for (auto* o : {&r->items[0], &plain}) {
+    for (int i = 0; i < 200; ++i) {
+      json::ensure_object(json::ensure_object(*o, "metadata"), "annotations")["key-" + std::to_string(i)] = std::string(i, 'x');
+      json::ensure_array(json::ensure_object(*o, "spec"), "list").emplace_back(std::to_string(i) + " is a string of some length");
+    }
+  }
+  EXPECT_EQ(r->items[0], plain);
+  auto moved = std::move(r->items[0]);
+  r->items.clear();
+  EXPECT_EQ(moved, plain);
+}
+
 TEST(decode, lists) {
   decoder d;
   auto r = d.list(R"({"kind":"PodList","metadata":{"resourceVersion":"7","continue":"c","remainingItemCount":3},"items":[
