@@ -131,6 +131,28 @@ std::string access_text(const request& r) {
 
 }  // namespace
 
+}  // namespace kubeopera::inline v1::testing::api
+
+namespace kubeopera::inline v1::testing {
+
+std::optional<api_user> certificate_users::find(const std::string& der) const {
+  {
+    std::lock_guard lock(mutex_);
+    if (auto it = known_.find(der); it != known_.end()) return it->second;
+  }
+  auto facts = crypto::read_certificate_der(der);
+  if (!facts || facts->common_name.empty()) return std::nullopt;
+  api_user user(facts->common_name, facts->organizations);
+  std::lock_guard lock(mutex_);
+  if (known_.size() >= limit) known_.clear();
+  known_.emplace(der, user);
+  return user;
+}
+
+}  // namespace kubeopera::inline v1::testing
+
+namespace kubeopera::inline v1::testing::api {
+
 outcome<api_user> authenticate(const server& s, const http::request& r) {
   if (auto header = r.headers.get("Authorization")) {
     constexpr std::string_view scheme = "Bearer ";
@@ -141,9 +163,9 @@ outcome<api_user> authenticate(const server& s, const http::request& r) {
     return it->second;
   }
   if (!r.client_certificate.empty()) {
-    auto facts = crypto::read_certificate_der(r.client_certificate);
-    if (!facts || facts->common_name.empty()) return unauthorized();
-    return api_user(facts->common_name, facts->organizations);
+    auto user = s.certificates.find(r.client_certificate);
+    if (!user) return unauthorized();
+    return std::move(*user);
   }
   if (!s.options.anonymous) return unauthorized();
   return s.options.anonymous_user;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <string>
 #include <unordered_map>
@@ -56,6 +57,18 @@ struct api_faults::state {
   std::optional<api_fault> match(const api::request& r);
 };
 
+/// Who a client certificate stands for; each is read once, not with every request of its connection. Thread-safe.
+class certificate_users {
+ public:
+  /// Nobody for what is no certificate or names nobody.
+  std::optional<api_user> find(const std::string& der) const;
+
+ private:
+  static constexpr std::size_t limit = 1000;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::string, api_user> known_;
+};
+
 struct api_server::state {
   explicit state(api_server_options o);
 
@@ -73,6 +86,7 @@ struct api_server::state {
   api_log_source log_source;
   mutable std::mutex calls_mutex;
   std::deque<api_call> calls;
+  certificate_users certificates;
   std::atomic<std::uint32_t> next_ip{1}, next_port{0};
 };
 

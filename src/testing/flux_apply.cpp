@@ -78,8 +78,21 @@ object inventory_json(const std::vector<inventory_entry>& entries) {
   return out;
 }
 
-applier::applier(environment& env, type_registry& registry, object_key owner)
-    : env_(env), registry_(registry), owner_(std::move(owner)) {}
+bool settled_objects::holds(const resource_type& type, const object& now, const std::string& wanted) const {
+  auto it = all_.find({type.plural + "." + type.group, kube::key_of(now)});
+  return it != all_.end() && it->second.uid == kube::uid_of(now) &&
+         it->second.resource_version == kube::resource_version_of(now) && it->second.wanted == wanted;
+}
+
+void settled_objects::remember(const resource_type& type, const object& now, std::string wanted) {
+  auto& s = all_[{type.plural + "." + type.group, kube::key_of(now)}];
+  s.uid = std::string(kube::uid_of(now));
+  s.resource_version = std::string(kube::resource_version_of(now));
+  s.wanted = std::move(wanted);
+}
+
+applier::applier(environment& env, type_registry& registry, settled_objects& settled, object_key owner)
+    : env_(env), registry_(registry), settled_(settled), owner_(std::move(owner)) {}
 
 task<resource_type> applier::type_of(const object& o) {
   auto api = json::get_string(o, {"apiVersion"}), kind = json::get_string(o, {"kind"});
@@ -108,6 +121,18 @@ task<void> applier::apply(std::vector<object> objects) {
   co_return co_await stage(then);
 }
 
+task<object> applier::dry_run(resource_type type, const object& o) {
+  kube::write_options w;
+  w.field_manager = manager;
+  w.force = true;
+  w.dry_run = true;
+  auto would = co_await env_.api->apply(type, o, w);
+  if (would || would.error().code() == errc::cancelled) co_return would;
+  auto e = would.error();
+  co_return failure(subject_of(o) + " dry-run failed" + (e.reason().empty() ? "" : " (" + e.reason() + ")") + ": " + e.message() +
+                    "\n");
+}
+
 task<void> applier::stage(std::vector<object> objects) {
   struct planned {
     resource_type type;
@@ -126,19 +151,14 @@ task<void> applier::stage(std::vector<object> objects) {
     auto key = kube::key_of(o);
     auto now = co_await env_.api->get(p.type, key);
     if (!now && now.error().code() != errc::not_found) co_return now.error();
-    kube::write_options w;
-    w.field_manager = manager;
-    w.force = true;
-    w.dry_run = true;
-    auto would = co_await env_.api->apply(p.type, o, w);
-    if (!would && would.error().code() == errc::cancelled) co_return would.error();
-    if (!would) {
-      const auto& e = would.error();
-      co_return failure(subject_of(o) + " dry-run failed" + (e.reason().empty() ? "" : " (" + e.reason() + ")") + ": " +
-                        e.message() + "\n");
-    }
     p.exists = now.has_value();
-    p.drifted = !p.exists || essence(*now) != essence(*would);
+    auto wanted = json::write(value(o));
+    if (!p.exists || !settled_.holds(p.type, *now, wanted)) {
+      auto would = co_await dry_run(p.type, o);
+      if (!would) co_return would.error();
+      p.drifted = !p.exists || essence(*now) != essence(*would);
+      if (!p.drifted) settled_.remember(p.type, *now, std::move(wanted));
+    }
     p.wanted = std::move(o);
     plan.push_back(std::move(p));
   }
@@ -198,6 +218,7 @@ task<void> applier::prune(std::vector<inventory_entry> before) {
     kube::delete_options how;
     how.propagation = "Background";
     how.uid = std::string(kube::uid_of(*now));
+    settled_.forget(*type, e.key);
     auto gone = co_await env_.api->remove(*type, e.key, how);
     if (!gone && gone.error().code() != errc::not_found) co_return failure("delete failed: " + gone.error().message());
     changes.push_back(subject_of(*now) + " deleted");

@@ -52,6 +52,7 @@ class kustomize_controller final : public worker_controller {
 
   fetched_sources& sources_;
   type_registry& registry_;
+  settled_objects settled_;
 };
 
 object_key source_key(const object& k) {
@@ -107,7 +108,7 @@ task<kustomize_controller::next> kustomize_controller::finish_off(object_key key
   auto began = std::chrono::steady_clock::now();
   if (json::get_bool(obj, {"spec", "prune"}) && !json::get_bool(obj, {"spec", "suspend"})) {
     if (registry_.all().empty()) KUBEOPERA_CO_CHECK(co_await registry_.refresh(*env.api));
-    applier a(env, registry_, key);
+    applier a(env, registry_, settled_, key);
     KUBEOPERA_CO_CHECK(co_await a.prune(inventory_of(s.rest())));
     std::string text;
     for (const auto& c : a.changes) text += (text.empty() ? "" : "\n") + c;
@@ -245,7 +246,7 @@ task<kustomize_controller::next> kustomize_controller::reconcile_revision(attemp
   }
   a.digest = made->digest;
   KUBEOPERA_CO_CHECK(co_await stage(a, "Detecting drift"));
-  applier apply(env, registry_, a.key);
+  applier apply(env, registry_, settled_, a.key);
   auto before = inventory_of(a.s.rest());
   auto applied = co_await apply.apply(std::move(made->objects));
   if (!applied && applied.error().code() == errc::cancelled) co_return applied.error();
