@@ -2,6 +2,7 @@
 #include "src/testing/flux_kustomize.hpp"
 
 #include <kubeopera/core/id.hpp>
+#include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/json/write.hpp>
 
 #include <algorithm>
@@ -44,6 +45,7 @@ class kustomize_controller final : public worker_controller {
   task<next> succeeded(attempt& a);
   task<void> stage(attempt& a, std::string_view what);
   result<source_files> files_of(const attempt& a, std::string& where, bool& found);
+  result<built> build(const object_key& key, const source_files& files, const std::string& where);
   task<void> check_health(attempt& a, std::vector<inventory_entry> what, bool changed);
   std::vector<inventory_entry> health_targets(const attempt& a, const std::vector<inventory_entry>& applied) const;
   void remember(attempt& a, std::string_view status);
@@ -53,6 +55,11 @@ class kustomize_controller final : public worker_controller {
   fetched_sources& sources_;
   type_registry& registry_;
   settled_objects settled_;
+  struct built_from {
+    std::string files;  // their hash
+    built made;
+  };
+  std::map<object_key, built_from> built_;  // most commits leave most directories as they were
 };
 
 object_key source_key(const object& k) {
@@ -104,6 +111,7 @@ duration kustomize_controller::retry_of(const object& obj) const {
 
 task<kustomize_controller::next> kustomize_controller::finish_off(object_key key, const object& obj) {
   if (!has_finalizer(obj, flux_finalizer)) co_return next();
+  built_.erase(key);
   flux_status s(env, kube::types::kustomizations(), obj, manager);
   auto began = std::chrono::steady_clock::now();
   if (json::get_bool(obj, {"spec", "prune"}) && !json::get_bool(obj, {"spec", "suspend"})) {
@@ -228,6 +236,17 @@ result<source_files> kustomize_controller::files_of(const attempt& a, std::strin
   return files;
 }
 
+result<built> kustomize_controller::build(const object_key& key, const source_files& files, const std::string& where) {
+  std::string all;
+  for (const auto& [name, content] : files) all += name + '\0' + std::to_string(content.size()) + '\0' + content;
+  auto hash = crypto::sha256_hex(all);
+  auto it = built_.find(key);
+  if (it != built_.end() && it->second.files == hash) return it->second.made;
+  KUBEOPERA_TRY(auto made, build_manifests(files, where));
+  built_[key] = {std::move(hash), made};
+  return made;
+}
+
 task<kustomize_controller::next> kustomize_controller::reconcile_revision(attempt& a) {
   KUBEOPERA_CO_CHECK(co_await stage(a, "Fetching manifests"));
   std::string where;
@@ -238,7 +257,7 @@ task<kustomize_controller::next> kustomize_controller::reconcile_revision(attemp
   if (!files) co_return co_await failed(a, "ArtifactFailed", files.error().message());
   a.s.rest()["lastAttemptedRevision"] = a.revision;
   KUBEOPERA_CO_CHECK(co_await stage(a, "Building manifests"));
-  auto made = build_manifests(*files, where);
+  auto made = build(a.key, *files, where);
   if (!made) co_return co_await failed(a, "BuildFailed", made.error().message());
   auto target = json::get_string(a.s.obj(), {"spec", "targetNamespace"});
   for (auto& o : made->objects) {
