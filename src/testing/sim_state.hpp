@@ -7,6 +7,8 @@
 
 #include <kubeopera/gitops/store.hpp>
 
+#include <atomic>
+
 namespace kubeopera::inline v1::testing {
 
 namespace sim {
@@ -27,7 +29,7 @@ struct simulator::state {
   sim::type_registry registry;
   sim::fetched_sources sources;
   sim::engine loop;
-  bool started = false;
+  std::atomic<bool> started{false};
   notifier changed;
 
   /// What other threads may look at: the last copy that the strand made.

@@ -33,8 +33,10 @@ class Vitals(threading.Thread):
 
     def sample(self):
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
-        rss = int(next(l for l in status.splitlines() if l.startswith("VmRSS")).split()[1]) / 1024
-        return rss, len(os.listdir(f"/proc/{self.pid}/fd"))
+        rss = [int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")]
+        if not rss:
+            raise ProcessLookupError(f"process {self.pid} has ended")
+        return rss[0], len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def run(self):
         while not self.over.wait(0.5):
