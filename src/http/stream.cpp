@@ -43,9 +43,11 @@ std::string text_of(const tcp::endpoint& endpoint) {
   return host + ":" + std::to_string(endpoint.port());
 }
 
-// Waiting forms of the two raw operations, shared by both kinds of stream.
+// Waiting forms of the two raw operations, shared by both kinds of stream. An operation of Asio's that starts after its coroutine
+// was cancelled does not notice: whatever waits looks first.
 template <class Stream>
 task<std::size_t> read_from(Stream& stream, char* data, std::size_t size) {
+  if (co_await kubeopera::detail::cancelled()) co_return cancelled_error();
   error_code ec;
   auto n = co_await stream.async_read_some(asio::buffer(data, size), asio::redirect_error(asio::use_awaitable, ec));
   if (ec == asio::error::eof) co_return std::size_t{0};
@@ -131,6 +133,7 @@ class tcp_stream final : public stream_base {
       buffer += skip;
       n -= skip;
     }
+    if (co_await kubeopera::detail::cancelled()) co_return cancelled_error();
     ec = {};
     written_ += co_await asio::async_write(socket_, all, asio::redirect_error(asio::use_awaitable, ec));
     if (ec) co_return io_error(ec);
@@ -230,6 +233,7 @@ class tls_stream final : public stream_base {
   SSL* ssl() const noexcept { return const_cast<asio::ssl::stream<tcp::socket>&>(stream_).native_handle(); }
 
   task<void> shake(asio::ssl::stream_base::handshake_type side) {
+    if (co_await kubeopera::detail::cancelled()) co_return cancelled_error();
     error_code ec;
     co_await stream_.async_handshake(side, asio::redirect_error(asio::use_awaitable, ec));
     if (!ec) co_return result<void>();
@@ -240,6 +244,7 @@ class tls_stream final : public stream_base {
     co_return error(errc::unavailable, "TlsFailed", "the TLS handshake failed: " + why).with_detail(ec.message());
   }
   task<void> write_one(std::string_view part) {
+    if (co_await kubeopera::detail::cancelled()) co_return cancelled_error();
     error_code ec;
     written_ += co_await asio::async_write(stream_, asio::buffer(part), asio::redirect_error(asio::use_awaitable, ec));
     if (ec) co_return io_error(ec);
@@ -262,6 +267,7 @@ class tcp_listener final : public listener {
     acceptor_.close(ignored);
   }
   task<std::unique_ptr<byte_stream>> accept() override {
+    if (co_await kubeopera::detail::cancelled()) co_return cancelled_error();
     error_code ec;
     auto socket = co_await acceptor_.async_accept(asio::redirect_error(asio::use_awaitable, ec));
     if (ec == asio::error::operation_aborted) co_return cancelled_error();
@@ -289,6 +295,7 @@ asio::ip::address to_asio(const ip_address& ip) {
 task<tcp::socket> connect_any(asio::any_io_executor io, const std::vector<ip_address>& addresses, std::uint16_t port) {
   std::string why = "no address";
   for (const auto& ip : addresses) {
+    if (co_await kubeopera::detail::cancelled()) co_return cancelled_error();
     tcp::socket socket(io);
     error_code ec;
     co_await socket.async_connect(tcp::endpoint(to_asio(ip), port), asio::redirect_error(asio::use_awaitable, ec));

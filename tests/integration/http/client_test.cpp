@@ -334,6 +334,42 @@ TEST(server, draining_cuts_what_does_not_end) {
   EXPECT_EQ(busy.receive(), "");
 }
 
+// Waits until it is cancelled, then does op: what starts after a cancellation must not wait for anything.
+template <class T>
+asio::awaitable<void> after_the_cancellation(notifier& begun, task<T> op, std::optional<result<T>>& out) {
+  begun.notify();
+  auto slept = co_await sleep_for(std::chrono::hours(1));
+  out.emplace(co_await std::move(op));
+  static_cast<void>(slept);
+}
+
+template <class T>
+std::optional<result<T>> cancelled_before(loop& l, task<T> op) {
+  notifier begun;
+  auto ticket = begun.ticket();
+  std::optional<result<T>> out;
+  auto work = background::start(l.executor(), after_the_cancellation(begun, std::move(op), out));
+  EXPECT_TRUE(l.run(begun.wait(ticket)));
+  work.stop();
+  EXPECT_TRUE(l.run(work.join()));
+  return out;
+}
+
+TEST(cancellation, is_noticed_by_what_starts_after_it) {
+  loop l;
+  running_server server(l, echo);
+  auto client = client_of(l, quick("http://127.0.0.1:" + std::to_string(server.port()) + "/"));
+  ASSERT_TRUE(l.run(client->send(http::request())));  // a connection that is open already
+  auto sent = cancelled_before(l, client->send(http::request()));
+  ASSERT_TRUE(sent && !*sent);
+  EXPECT_EQ(sent->error().code(), errc::cancelled);
+  auto second = http::server::listen(l.executor(), {}, echo);
+  ASSERT_TRUE(second);
+  auto served = cancelled_before(l, (*second)->run());
+  ASSERT_TRUE(served && !*served);
+  EXPECT_EQ(served->error().code(), errc::cancelled);
+}
+
 TEST(server, a_port_in_use_is_an_error) {
   loop l;
   running_server server(l, echo);
