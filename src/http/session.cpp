@@ -133,7 +133,8 @@ void session::stop(bool only_idle) {
   asio::post(strand_, [self = shared_from_this(), only_idle] {
     if (self->ended_) return;
     self->keep_alive_ = false;
-    if (only_idle && self->phase_ != phase::idle && self->phase_ != phase::handshake) return;
+    bool in_use = self->phase_ != phase::idle && self->phase_ != phase::handshake && !self->endless_;
+    if (only_idle && in_use) return;
     self->stopped_ = true;
     self->stop_signal_.emit(asio::cancellation_type::terminal);
   });
@@ -292,7 +293,9 @@ asio::awaitable<bool> session::respond_stream(response& res, std::optional<std::
   write_head(res, length, chunked);
   auto sent = co_await send(out_);
   if (!sent) co_return false;
+  endless_ = res.endless;
   bool whole = co_await pump(*res.stream, length, chunked);
+  endless_ = false;
   if (watching_) co_await end_watch();
   if (!whole) stream_->abort();
   co_return whole && !stopped_;

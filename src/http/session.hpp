@@ -35,7 +35,7 @@ class session : public std::enable_shared_from_this<session> {
   static void start(std::shared_ptr<session> self, std::function<void()> on_end);
   /// Looks at deadlines. Any thread, a few times a second.
   void tick(std::int64_t now);
-  /// Ends it: at once, or, when only_idle, where no request is in progress. Any thread.
+  /// Ends it: at once, or, when only_idle, where no request is in progress or its answer has no end. Any thread.
   void stop(bool only_idle);
 
   /// The request body's next piece, for the body source of a streaming route.
@@ -91,6 +91,7 @@ class session : public std::enable_shared_from_this<session> {
   bool stopped_ = false;                             // the coroutine was told to stop
   bool watching_ = false, watch_stopping_ = false;
   bool ended_ = false;
+  bool endless_ = false;  // what is being answered
   notifier watch_ended_;
 
   std::string sni_, client_certificate_;

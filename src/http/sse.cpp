@@ -155,6 +155,7 @@ response make_sse_response(sse_channel& channel) {
   response res(200);
   res.headers = {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}};
   res.stream = channel.reader();
+  res.endless = true;
   return res;
 }
 

@@ -78,6 +78,7 @@ struct response {
   fields headers;
   std::string body;
   std::unique_ptr<body_source> stream;
+  bool endless = false;  ///< the stream has no end of its own: a server that stops cuts it at once
 };
 
 }  // namespace kubeopera::inline v1::http

@@ -160,6 +160,7 @@ task<http::response> api_service::read_logs(web::call& c, web::query<log_query> 
   if (!sources.empty()) {
     auto executor = co_await current_executor();
     reply.stream = merge_logs(executor, std::move(sources));
+    reply.endless = q->follow;
   }
   co_return std::move(reply);
 }
