@@ -238,7 +238,7 @@ class batching_committer : public committer {
           break;
         case push_flow::step::pause:
           count("kubeopera_git_push_retries_total", "Pushes that had to be tried again");
-          KUBEOPERA_CO_CHECK(co_await clock_.sleep(delays.next()));
+          KUBEOPERA_CO_CHECK(co_await clock_.sleep(std::max<duration>(delays.next(), flow.asked_to_wait())));
           flow.paused();
           break;
         case push_flow::step::failed:

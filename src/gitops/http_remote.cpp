@@ -5,6 +5,7 @@
 
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/gitops/committer.hpp>
+#include <kubeopera/http/retry_after.hpp>
 
 namespace kubeopera::inline v1::gitops {
 
@@ -14,8 +15,8 @@ using namespace detail;
 
 constexpr std::size_t max_advertisement = std::size_t(32) << 20;
 
-// An HTTP status as an error; the body's words are the server's.
-error status_error(const http::response& r, std::string_view words) {
+// What an HTTP status means; the body's words are the server's.
+error meaning_of(const http::response& r, std::string_view words) {
   auto told = clean_text(words.substr(0, 300));
   auto text = "the Git server answered " + std::to_string(r.status) + (told.empty() ? "" : ": " + told);
   switch (r.status) {
@@ -36,6 +37,12 @@ error status_error(const http::response& r, std::string_view words) {
     return {errc::unsupported, "GitRedirect", "the Git server redirects; give the address that it redirects to"};
   if (r.status >= 500) return {errc::unavailable, "GitServer", text};
   return {errc::unsupported, "GitServer", text};
+}
+
+error status_error(const http::response& r, std::string_view words) {
+  auto out = meaning_of(r, words);
+  auto wait = http::retry_after(r.headers, clock::real().now());
+  return wait ? std::move(out).with_retry_after(*wait) : out;
 }
 
 class http_remote : public remote {

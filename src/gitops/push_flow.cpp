@@ -3,10 +3,20 @@
 
 namespace kubeopera::inline v1::gitops::detail {
 
+namespace {
+
+// What it means when attempts are used up.
+error worn_out(const error& last) {
+  if (last.code() != errc::conflict) return last;
+  return error(errc::unavailable, "Contention", "the branch kept moving; all attempts are used up").with_detail(to_string(last));
+}
+
+}  // namespace
+
 void push_flow::refreshed(const result<bool>& ours_found) {
   if (!ours_found) {
-    if (!ours_found.error().transient() && ours_found.error().code() != errc::conflict) return fail(ours_found.error());
     if (last_look_) return fail(*last_);
+    if (!ours_found.error().transient() && ours_found.error().code() != errc::conflict) return fail(ours_found.error());
     return again(ours_found.error());
   }
   tip_fresh_ = true;
@@ -39,25 +49,24 @@ void push_flow::pushed(const result<void>& answer) {
     return;
   }
   const auto& e = answer.error();
-  if (e.code() != errc::conflict && !e.transient()) return fail(e);
-  if (attempts_left_ <= 1 && e.transient()) {
-    last_look_ = true;
-    last_ = e;
-    at_ = step::refresh;
-    return;
-  }
-  again(e);
+  in_doubt_ |= e.transient();
+  bool final = e.code() != errc::conflict && !e.transient();
+  if (!final && attempts_left_ > 1) return again(e);
+  if (in_doubt_) return look_once_more(final ? e : worn_out(e));
+  final ? fail(e) : again(e);
+}
+
+void push_flow::look_once_more(error why) {
+  last_look_ = true;
+  last_ = std::move(why);
+  at_ = step::refresh;
 }
 
 void push_flow::paused() { at_ = step::refresh; }
 
 void push_flow::again(const error& why) {
-  if (--attempts_left_ <= 0) {
-    if (why.code() == errc::conflict)
-      return fail(
-          error(errc::unavailable, "Contention", "the branch kept moving; all attempts are used up").with_detail(to_string(why)));
-    return fail(why);
-  }
+  if (--attempts_left_ <= 0) return fail(worn_out(why));
+  asked_to_wait_ = why.retry_after().value_or(std::chrono::seconds(0));
   at_ = step::pause;
 }
 

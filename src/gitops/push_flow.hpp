@@ -4,6 +4,7 @@
 #include <kubeopera/core/error.hpp>
 #include <kubeopera/core/result.hpp>
 
+#include <chrono>
 #include <optional>
 
 namespace kubeopera::inline v1::gitops::detail {
@@ -31,17 +32,22 @@ class push_flow {
   void pushed(const result<void>& answer);
   void paused();
 
+  /// In a pause: the least that the server asked to wait.
+  std::chrono::seconds asked_to_wait() const noexcept { return asked_to_wait_; }
   outcome_kind outcome() const noexcept { return outcome_; }
   const error& failure() const noexcept { return *failure_; }
 
  private:
   void again(const error& why);
+  void look_once_more(error why);
   void fail(error why);
 
   int attempts_left_;
   step at_;
   bool tip_fresh_ = false;  // the tip was asked for in this flow
-  bool last_look_ = false;  // attempts are used up, but a push may have landed
+  bool in_doubt_ = false;   // a push was sent whose outcome is not known
+  bool last_look_ = false;  // it will fail, unless a push in doubt has landed
+  std::chrono::seconds asked_to_wait_{0};
   outcome_kind outcome_ = outcome_kind::pushed;
   std::optional<error> failure_, last_;
 };

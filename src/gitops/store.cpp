@@ -29,8 +29,14 @@ class ancestry {
   using parents_reader = std::function<result<std::vector<oid>>(const oid&)>;
 
   result<bool> reaches(const oid& from, const oid& wanted, const parents_reader& read) {
-    std::unordered_set<oid, oid_hash> seen{from};
-    std::deque<oid> queue{from};
+    if (from == wanted) return true;
+    // What wanted was made from cannot lead to it: that is where the walk ends in a history that is mostly one line.
+    auto before = parents_of(wanted, read);
+    if (!before && before.error().code() == errc::not_found) return false;
+    if (!before) return before.error();
+    std::unordered_set<oid, oid_hash> seen(before->begin(), before->end());
+    std::deque<oid> queue;
+    if (seen.insert(from).second) queue.push_back(from);
     while (!queue.empty()) {
       oid at = queue.front();
       queue.pop_front();

@@ -1,10 +1,10 @@
-// The Status table and the reading of Status objects, causes and Retry-After.
+// The Status table and the reading of Status objects and causes.
+#include <kubeopera/http/retry_after.hpp>
 #include <kubeopera/json/read.hpp>
 #include <kubeopera/kube/status.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace kubeopera::inline v1::kube {
 namespace {
@@ -33,7 +33,7 @@ constexpr auto table = std::to_array<status_row>({
 
 constexpr std::size_t max_message = 4096;
 constexpr std::size_t max_causes = 100;
-constexpr std::int64_t max_wait_seconds = 60;
+constexpr std::int64_t max_wait_seconds = http::max_retry_after.count();
 
 const status_row* row_of_reason(std::string_view reason) noexcept {
   auto it = std::find_if(table.begin(), table.end(), [&](const status_row& row) { return row.reason == reason; });
@@ -62,29 +62,6 @@ std::vector<violation> violations_of(const json::object& status) {
     out.push_back({pointer_of_field(field), std::string(message.substr(0, max_message))});
   }
   return out;
-}
-
-constexpr std::array<std::string_view, 12> months = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-
-bool read_number(std::string_view text, int& out) {
-  auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return ec == std::errc() && end == text.data() + text.size();
-}
-
-// "Sun, 06 Nov 1994 08:49:37 GMT", the one form that may be sent.
-std::optional<system_time> parse_http_date(std::string_view text) {
-  if (text.size() != 29 || text.substr(3, 2) != ", " || text.substr(25) != " GMT") return std::nullopt;
-  int day = 0, year = 0, hour = 0, minute = 0, second = 0;
-  auto month = std::find(months.begin(), months.end(), text.substr(8, 3));
-  bool ok = read_number(text.substr(5, 2), day) && read_number(text.substr(12, 4), year) &&
-            read_number(text.substr(17, 2), hour) && read_number(text.substr(20, 2), minute) &&
-            read_number(text.substr(23, 2), second);
-  if (!ok || month == months.end()) return std::nullopt;
-  std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
-                                   std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
-  return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) + std::chrono::seconds(second);
 }
 
 // One step of a field path into a pointer; "[key]" steps keep the key, without the quotes it may have.
@@ -124,17 +101,6 @@ std::string pointer_of_field(std::string_view path) {
   return out;
 }
 
-std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, system_time now) {
-  std::int64_t seconds = 0;
-  auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (ec != std::errc() || end != text.data() + text.size()) {
-    auto date = parse_http_date(text);
-    if (!date) return std::nullopt;
-    seconds = std::chrono::ceil<std::chrono::seconds>(*date - now).count();
-  }
-  return std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, max_wait_seconds));
-}
-
 error error_of_status(const json::object& status, int http_status) {
   auto code = static_cast<int>(json::get_int(status, {"code"}, http_status));
   auto reason = json::get_string(status, {"reason"});
@@ -157,10 +123,8 @@ error error_of_response(int http_status, const http::fields& headers, std::strin
                         : error(errc_of_code(http_status), std::string(reason_of_code(http_status)),
                                 "the API server answered " + std::to_string(http_status))
                               .with_detail(std::string(body.substr(0, 512)));
-  auto header = headers.get("Retry-After");
-  if (header && !out.retry_after()) {
-    if (auto wait = parse_retry_after(*header, clk.now())) out = std::move(out).with_retry_after(*wait);
-  }
+  if (out.retry_after()) return out;
+  if (auto wait = http::retry_after(headers, clk.now())) out = std::move(out).with_retry_after(*wait);
   return out;
 }
 

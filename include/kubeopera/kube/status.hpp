@@ -38,7 +38,4 @@ error error_of_response(int http_status, const http::fields& headers, std::strin
 /// "spec.containers[0].image" as a JSON pointer: "/spec/containers/0/image".
 std::string pointer_of_field(std::string_view field_path);
 
-/// Retry-After's seconds from now: a number or an HTTP date; nullopt when it is neither. At least 0, at most 60.
-std::optional<std::chrono::seconds> parse_retry_after(std::string_view text, system_time now);
-
 }  // namespace kubeopera::inline v1::kube

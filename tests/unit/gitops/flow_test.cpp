@@ -116,6 +116,48 @@ TEST(push_flow, attempts_are_bounded) {
   EXPECT_EQ(f.failure().code(), errc::unavailable);
 }
 
+// The first answer is lost, the second says no: what was sent first may be there all the same.
+TEST(push_flow, no_answer_is_final_while_an_earlier_push_is_in_doubt) {
+  for (const auto& second : {refused, moved}) {
+    for (bool there : {true, false}) {
+      push_flow f(2, true);
+      f.built(true);
+      f.pushed(lost);
+      f.paused();
+      f.refreshed(false);
+      f.built(true);
+      f.pushed(second);
+      ASSERT_EQ(f.next(), step::refresh);
+      f.refreshed(there);
+      EXPECT_EQ(f.next(), there ? step::done : step::failed);
+      if (!there) {
+        EXPECT_EQ(f.failure().reason(), second.code() == errc::conflict ? "Contention" : "PushRefused");
+      }
+    }
+  }
+}
+
+TEST(push_flow, a_question_that_fails_after_the_last_attempt_keeps_the_pushs_own_error) {
+  push_flow f(1, true);
+  f.built(true);
+  f.pushed(lost);
+  f.refreshed(error(errc::permission_denied, "GitForbidden", "no"));
+  ASSERT_EQ(f.next(), step::failed);
+  EXPECT_EQ(f.failure().code(), errc::deadline_exceeded);
+}
+
+TEST(push_flow, waits_as_long_as_the_server_asks) {
+  push_flow f(5, true);
+  f.built(true);
+  f.pushed(error(errc::unavailable, "GitServer", "busy").with_retry_after(std::chrono::seconds(7)));
+  ASSERT_EQ(f.next(), step::pause);
+  EXPECT_EQ(f.asked_to_wait(), std::chrono::seconds(7));
+  f.paused();
+  f.refreshed(down);
+  ASSERT_EQ(f.next(), step::pause);
+  EXPECT_EQ(f.asked_to_wait(), std::chrono::seconds(0));
+}
+
 TEST(push_flow, a_refusal_is_final) {
   push_flow f(4, true);
   f.built(true);

@@ -1,5 +1,6 @@
 // Header fields.
 #include <kubeopera/http/message.hpp>
+#include <kubeopera/http/retry_after.hpp>
 
 #include <gtest/gtest.h>
 
@@ -31,3 +32,17 @@ TEST(fields, set_leaves_one_value_in_place_and_erase_none) {
 }
 
 }  // namespace
+
+TEST(retry_after, is_a_number_or_a_date_and_at_most_a_minute) {
+  using namespace kubeopera::http;
+  using std::chrono::seconds;
+  auto now = kubeopera::system_time(seconds(784111777));  // Sun, 06 Nov 1994 08:49:37 GMT
+  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 1994 08:49:57 GMT", now), seconds(20));
+  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 1994 08:49:07 GMT", now), seconds(0));
+  EXPECT_EQ(parse_retry_after("3600", now), seconds(60)) << "a minute is the most that is waited";
+  EXPECT_EQ(parse_retry_after("-5", now), seconds(0));
+  EXPECT_EQ(parse_retry_after("soon", now), std::nullopt);
+  EXPECT_EQ(parse_retry_after("Sun, 31 Feb 1994 08:49:37 GMT", now), std::nullopt);
+  EXPECT_EQ(retry_after({{"retry-after", "7"}}, now), seconds(7));
+  EXPECT_EQ(retry_after({}, now), std::nullopt);
+}
