@@ -1,20 +1,18 @@
 // kill -9 at any moment: what was answered is in the repository, the repository is sound, nothing is there twice.
+#include "tests/integration/gitops/child.hpp"
 #include "tests/integration/gitops/harness.hpp"
 
 #include <kubeopera/gitops/fleet.hpp>
 
-#include <fcntl.h>
 #include <fstream>
 #include <random>
-#include <signal.h>
-#include <spawn.h>
-#include <unistd.h>
 
 using namespace harness;
 
 namespace {
 
 constexpr const char* folder_variable = "KUBEOPERA_CRASH_FOLDER";
+constexpr const char* shared_variable = "KUBEOPERA_CRASH_SHARED";
 constexpr int apps = 6;
 
 // The file where the child writes "<app> <revision>" once that revision was answered.
@@ -24,35 +22,6 @@ int lines_in(const std::string& path) {
   auto text = read_file(path);
   return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
 }
-
-class child {
- public:
-  child(const std::string& folder, bool shared) {
-    std::vector<std::string> words = {"/proc/self/exe", "--gtest_also_run_disabled_tests", "--gtest_filter=crash.DISABLED_child"};
-    std::vector<char*> argv, envp;
-    for (auto& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    std::string where = std::string(folder_variable) + "=" + folder, how = shared ? "SHARED=1" : "SHARED=0";
-    std::string path = "PATH=/usr/local/bin:/usr/bin:/bin";
-    for (auto* v : {&where, &how, &path}) envp.push_back(v->data());
-    envp.push_back(nullptr);
-    posix_spawn_file_actions_t quiet;
-    posix_spawn_file_actions_init(&quiet);
-    posix_spawn_file_actions_addopen(&quiet, 1, (folder + "/child.log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    posix_spawn_file_actions_adddup2(&quiet, 1, 2);
-    if (::posix_spawn(&pid_, "/proc/self/exe", &quiet, nullptr, argv.data(), envp.data()) != 0) ADD_FAILURE() << "spawn";
-    posix_spawn_file_actions_destroy(&quiet);
-  }
-  void kill_now() {
-    ::kill(pid_, SIGKILL);
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status)) << "the child ended by itself: see its log";
-  }
-
- private:
-  pid_t pid_ = -1;
-};
 
 std::unique_ptr<remote> open_remote(const std::string& fleet, std::shared_ptr<object_store> store) {
   return make_file_remote(fleet, std::move(store));
@@ -67,7 +36,7 @@ TEST(crash, DISABLED_child) {
   const char* folder = std::getenv(folder_variable);
   ASSERT_TRUE(folder);
   std::string fleet = std::string(folder) + "/fleet.git";
-  bool shared = std::string(std::getenv("SHARED")) == "1";
+  bool shared = std::string(std::getenv(shared_variable)) == "1";
   io_threads io;
   auto store = open_store(shared ? fleet : std::string(folder) + "/store.git").value();
   committer_options o;
@@ -93,7 +62,7 @@ TEST_P(killed, at_any_moment_loses_nothing) {
   write_file(log_of(dir.str()), "");
   std::mt19937 random(5);
   for (int round = 0; round < 12; ++round) {
-    child c(dir.str(), GetParam());
+    child c("crash.DISABLED_child", dir / "child.log", {{folder_variable, dir.str()}, {shared_variable, GetParam() ? "1" : "0"}});
     int wanted = lines_in(log_of(dir.str())) + apps * static_cast<int>(1 + random() % 5);
     auto reached = io.run<void>(until([&] { return lines_in(log_of(dir.str())) >= wanted; }));
     c.kill_now();

@@ -122,11 +122,13 @@ asio::awaitable<void> run_server(http::server* s) {
 
 }  // namespace
 
-http_git::http_git(io_threads& io, git_server_options options) : io_(io), state_(std::make_unique<state>()) {
+http_git::http_git(io_threads& io, git_server_options options) : http_git(io, make_git_http_handler(std::move(options))) {}
+
+http_git::http_git(io_threads& io, http::handler handler) : io_(io), state_(std::make_unique<state>()) {
   http::server_options server;
   server.body_rule_for = [](std::string_view, std::string_view) { return http::body_rule(std::size_t(1) << 30, true); };
   server.drain_timeout = std::chrono::milliseconds(100);
-  state_->server = http::server::listen(io.executor(), server, make_git_http_handler(std::move(options))).value();
+  state_->server = http::server::listen(io.executor(), server, std::move(handler)).value();
   state_->body = background::start(io.executor(), run_server(state_->server.get()));
 }
 
@@ -135,7 +137,9 @@ http_git::~http_git() {
   (void)io_.run<void>(state_->body.join());
 }
 
-std::string http_git::url() const { return "http://127.0.0.1:" + std::to_string(state_->server->port()); }
+int http_git::port() const { return state_->server->port(); }
+
+std::string http_git::url() const { return "http://127.0.0.1:" + std::to_string(port()); }
 
 std::shared_ptr<http::transport> http_git::client() {
   return http::make_client(io_.executor(), http::client_options(url())).value();
@@ -223,6 +227,14 @@ ssh_options ssh_server::options(const std::string& repository) const {
   out.path = repository;
   out.identity_file = folder_ + "/user";
   out.known_hosts_file = folder_ + "/known";
+  return out;
+}
+
+ssh_options ssh_server::options_through(const std::string& repository, int port) const {
+  auto out = options(repository);
+  out.port = port;
+  out.known_hosts_file = folder_ + "/known-" + std::to_string(port);
+  write_file(out.known_hosts_file, "[127.0.0.1]:" + std::to_string(port) + " " + read_file(folder_ + "/host.pub"));
   return out;
 }
 

@@ -89,8 +89,10 @@ change make_change(const std::string& app, const std::string& content, const std
 class http_git {
  public:
   http_git(io_threads& io, git_server_options options);
+  http_git(io_threads& io, http::handler handler);
   ~http_git();
   std::string url() const;
+  int port() const;
   std::shared_ptr<http::transport> client();
 
  private:
@@ -105,6 +107,9 @@ class ssh_server {
   static std::unique_ptr<ssh_server> start(const temp_folder& dir);
   ~ssh_server();
   ssh_options options(const std::string& repository) const;
+  int port() const { return port_; }
+  /// The same server behind a proxy on another port.
+  ssh_options options_through(const std::string& repository, int port) const;
 
  private:
   std::string folder_, user_;

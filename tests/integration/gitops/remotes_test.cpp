@@ -1,96 +1,11 @@
-// Every kind of remote, with other committers and plain git at work on the same branch.
-#include "tests/integration/gitops/harness.hpp"
-
-#include <kubeopera/gitops/fleet.hpp>
-
-#include <set>
-#include <thread>
+// Every kind of remote: committing, fetching, refusals. Committers that race are in tests/integration/git_races.
+#include "tests/integration/gitops/world.hpp"
 
 using namespace harness;
 
 namespace {
 
-enum class kind { file, http_local, http_server, ssh };
-
-// A fleet repository and a way to reach it.
-class world {
- public:
-  explicit world(kind k) : kind_(k), fleet_(make_bare(dir, "fleet.git")) {
-    git(fleet_, "config receive.denyNonFastForwards true");
-    git_server_options o;
-    o.repository = fleet_;
-    o.allow_push = true;
-    if (k == kind::http_server) http_ = std::make_unique<http_git>(io, o);
-    if (k == kind::http_local) local_ = http::make_local_transport(make_git_http_handler(o));
-    if (k == kind::ssh) ssh_ = ssh_server::start(dir);
-  }
-  bool available() const { return kind_ != kind::ssh || ssh_; }
-  const std::string& fleet() const { return fleet_; }
-
-  std::unique_ptr<remote> open(std::shared_ptr<object_store> store) {
-    switch (kind_) {
-      case kind::file:
-        return make_file_remote(fleet_, store);
-      case kind::http_local:
-        return make_http_remote(local_, "", store);
-      case kind::http_server:
-        return make_http_remote(http_->client(), "/", store);
-      case kind::ssh:
-        return make_ssh_remote(io.executor(), ssh_->options(fleet_), store);
-    }
-    return nullptr;
-  }
-  // Where plain git pushes to: over HTTP where there is a server.
-  std::string git_url() const { return http_ ? http_->url() : fleet_; }
-
-  temp_folder dir;
-  io_threads io{2};
-
- private:
-  kind kind_;
-  std::string fleet_;
-  std::unique_ptr<http_git> http_;
-  std::shared_ptr<http::transport> local_;
-  std::unique_ptr<ssh_server> ssh_;
-};
-
 class every_remote : public testing::TestWithParam<kind> {};
-
-std::string name_of(const testing::TestParamInfo<kind>& info) {
-  switch (info.param) {
-    case kind::file:
-      return "file";
-    case kind::http_local:
-      return "http_local";
-    case kind::http_server:
-      return "http_server";
-    case kind::ssh:
-      return "ssh";
-  }
-  return "";
-}
-
-committer_options patient() {
-  committer_options o;
-  o.max_attempts = 200;
-  o.max_backoff = std::chrono::milliseconds(500);
-  return o;
-}
-
-// Plain git: commits files of its own and pushes, rebasing when it loses the race.
-void human(const world& w, const std::string& work, int commits) {
-  for (int i = 0; i < commits; ++i) {
-    write_file(work + "/humans/" + std::to_string(i) + ".txt", "hand made\n");
-    git(work, "add -A");
-    git(work, "commit -qm 'human " + std::to_string(i) + "'");
-    bool pushed = false;
-    for (int tries = 0; tries < 200 && !pushed; ++tries) {
-      pushed = shell("git -C '" + work + "' push -q origin HEAD:main").code == 0;
-      if (!pushed) git(work, "pull -q --rebase origin main");
-    }
-    EXPECT_TRUE(pushed) << "plain git was starved on " << w.git_url();
-  }
-}
 
 }  // namespace
 
@@ -122,69 +37,6 @@ TEST_P(every_remote, commits_fetches_and_reads_back) {
   EXPECT_EQ(git(w.fleet(), "show main:README"), "by hand");
   EXPECT_EQ(fsck(w.fleet()), "");
   EXPECT_EQ(fsck(other->directory()), "");
-}
-
-TEST_P(every_remote, ten_committers_and_plain_git_lose_nothing) {
-  world w(GetParam());
-  if (!w.available()) GTEST_SKIP() << "sshd is not installed";
-  const int committers = GetParam() == kind::ssh ? 4 : 10, rounds = 3, apps = 5, humans = 4;
-  {
-    auto first = open_store(w.dir / "first.git").value();
-    running c(w.io, first, w.open(first));
-    ASSERT_TRUE(c.submit(make_change("first", "v0")));
-  }
-  write_hook(w.fleet(), "post-receive", "cat >> '" + (w.dir / "updates") + "'");
-  git(".", "clone -q '" + w.git_url() + "' '" + (w.dir / "w") + "'");
-  metrics counted;
-  std::vector<std::unique_ptr<running>> all;
-  for (int i = 0; i < committers; ++i) {
-    auto store = open_store(w.dir / ("s" + std::to_string(i) + ".git")).value();
-    all.push_back(std::make_unique<running>(w.io, store, w.open(store), patient(), &counted));
-  }
-  std::thread person(human, std::cref(w), w.dir / "w", humans);
-  std::vector<std::thread> users;
-  std::mutex mutex;
-  std::set<std::string> commits;
-  for (int i = 0; i < committers; ++i) {
-    users.emplace_back([&, i] {
-      for (int r = 0; r < rounds; ++r) {
-        std::vector<change> changes;
-        for (int a = 0; a < apps; ++a)
-          changes.push_back(make_change("app-" + std::to_string(i) + "-" + std::to_string(a), "v" + std::to_string(r)));
-        for (auto& got : all[static_cast<std::size_t>(i)]->submit_all(std::move(changes))) {
-          ASSERT_TRUE(got) << to_string(got.error());
-          EXPECT_TRUE(got->changed);
-          std::lock_guard lock(mutex);
-          commits.insert(got->commit);
-        }
-      }
-    });
-  }
-  for (auto& u : users) u.join();
-  person.join();
-  all.clear();
-  // Nothing lost: each revision of each app is in the history once, and the last content is there.
-  auto log = git(w.fleet(), "log --format='%(trailers:separator=%x0A)' main");
-  for (int i = 0; i < committers; ++i) {
-    for (int a = 0; a < apps; ++a) {
-      auto app = "app-" + std::to_string(i) + "-" + std::to_string(a);
-      EXPECT_EQ(git(w.fleet(), "show main:" + app_directory("team", app).value() + "/deployment.yaml"), "v2");
-      for (int r = 0; r < rounds; ++r) {
-        auto told = "Kubeopera-App: " + app + "\nKubeopera-Revision: v" + std::to_string(r) + "\n";
-        auto at = (log + "\n").find(told);
-        EXPECT_NE(at, std::string::npos) << told;
-        EXPECT_EQ((log + "\n").find(told, at + 1), std::string::npos) << "twice: " << told;
-      }
-    }
-  }
-  for (int i = 0; i < humans; ++i) EXPECT_EQ(git(w.fleet(), "show main:humans/" + std::to_string(i) + ".txt"), "hand made");
-  // Nothing forced: every commit that was ever answered is in the history; the history is one line.
-  for (const auto& id : commits) EXPECT_EQ(git(w.fleet(), "merge-base --is-ancestor " + id + " main"), "");
-  EXPECT_EQ(git(w.fleet(), "rev-list --count --min-parents=2 main"), "0");
-  int total = std::stoi(git(w.fleet(), "rev-list --count main"));
-  EXPECT_EQ(total, static_cast<int>(commits.size()) + humans + 1);
-  EXPECT_LT(static_cast<int>(commits.size()), committers * rounds * apps);  // fewer pushes than changes
-  EXPECT_EQ(fsck(w.fleet()), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(remotes, every_remote, testing::Values(kind::file, kind::http_local, kind::http_server, kind::ssh),
