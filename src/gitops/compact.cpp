@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <optional>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace kubeopera::inline v1::gitops::detail {
 
@@ -27,17 +28,20 @@ struct small_pack {
   std::uint64_t size = 0;
 };
 
-std::vector<small_pack> list_packs(const std::string& folder) {
+// Those in `except` are not even looked at: there may be many.
+std::vector<small_pack> list_packs(const std::string& folder, const std::set<std::string>& except) {
   std::vector<small_pack> out;
   std::error_code ec;
   for (std::filesystem::directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {
-    auto path = it->path();
-    if (path.extension() != ".idx" || path.filename().string().rfind("pack-", 0) != 0) continue;
+    const auto& path = it->path().native();
+    if (!path.ends_with(".idx") || path.compare(folder.size() + 1, 5, "pack-") != 0) continue;
     small_pack p;
-    p.path = path.string().substr(0, path.string().size() - 4);
-    std::error_code missing;
-    p.size = std::filesystem::file_size(p.path + ".pack", missing);
-    if (!missing && !std::filesystem::exists(p.path + ".keep", missing)) out.push_back(std::move(p));
+    p.path = path.substr(0, path.size() - 4);
+    if (except.contains(p.path)) continue;
+    struct stat about{};
+    if (::stat((p.path + ".pack").c_str(), &about) != 0 || ::access((p.path + ".keep").c_str(), F_OK) == 0) continue;
+    p.size = static_cast<std::uint64_t>(about.st_size);
+    out.push_back(std::move(p));
   }
   std::sort(out.begin(), out.end(), [](auto& a, auto& b) { return a.size < b.size; });
   return out;
@@ -88,8 +92,7 @@ result<std::vector<pack_entry>> parse_pack_index(std::string_view bytes) {
 
 result<compaction> merge_packs(const std::string& repository, std::size_t max_packs, const std::set<std::string>& except) {
   compaction out;
-  auto packs = list_packs(repository + "/objects/pack");
-  std::erase_if(packs, [&](const small_pack& p) { return except.contains(p.path); });
+  auto packs = list_packs(repository + "/objects/pack", except);
   if (packs.size() <= max_packs) return out;
   pack_builder merged;
   std::uint64_t total = 0;

@@ -1,6 +1,8 @@
 // Pack and index bytes. Formats: gitformat-pack(5).
 #include "src/gitops/pack.hpp"
 
+#include "src/gitops/small_deflate.hpp"
+
 #include <algorithm>
 #include <libdeflate.h>
 #include <memory>
@@ -41,6 +43,17 @@ void put_entry_header(std::string& out, object_type type, std::size_t size) {
     size >>= 7;
   }
   out.push_back(static_cast<char>(byte));
+}
+
+// Trees hold ids, which nothing makes smaller; of a text of some size a general compressor makes more.
+void put_compressed(std::string& out, object_type type, std::string_view content) {
+  constexpr std::size_t small_text = 2048;
+  if (content.size() <= (type == object_type::tree ? max_small_deflate : small_text)) return append_small_deflate(out, content);
+  auto start = out.size();
+  auto bound = libdeflate_zlib_compress_bound(compressor(), content.size());
+  out.resize(start + bound);
+  auto used = libdeflate_zlib_compress(compressor(), content.data(), content.size(), out.data() + start, bound);
+  out.resize(start + used);
 }
 
 constexpr std::uint64_t large_offset = 0x80000000u;
@@ -88,11 +101,7 @@ void pack_builder::add(object_type type, const oid& id, std::string_view content
   if (!seen_.insert(id).second) return;
   auto offset = pack_.size();
   put_entry_header(pack_, type, content.size());
-  auto start = pack_.size();
-  auto bound = libdeflate_zlib_compress_bound(compressor(), content.size());
-  pack_.resize(start + bound);
-  auto used = libdeflate_zlib_compress(compressor(), content.data(), content.size(), pack_.data() + start, bound);
-  pack_.resize(start + used);
+  put_compressed(pack_, type, content);
   entries_.push_back({id, libdeflate_crc32(0, pack_.data() + offset, pack_.size() - offset), offset});
 }
 

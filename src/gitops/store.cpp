@@ -184,20 +184,21 @@ class disk_store : public object_store {
   result<void> compact(std::size_t max_packs, duration grace) override {
     std::lock_guard lock(compacting_);
     KUBEOPERA_TRY(auto done, merge_packs(directory_, max_packs, out_of_use_));
+    auto now = std::chrono::steady_clock::now();
     if (!done.replaced.empty()) {
-      KUBEOPERA_CHECK(odb_->reopen());
-      retired_.emplace_back(std::chrono::steady_clock::now(), done.replaced);
       out_of_use_.insert(done.replaced.begin(), done.replaced.end());
+      retired_.emplace_back(now, std::move(done.replaced));
     }
-    while (!retired_.empty() && retired_.front().first + grace <= std::chrono::steady_clock::now()) {
+    if (retired_.empty() || retired_.front().first + grace > now) return {};
+    for (; !retired_.empty() && retired_.front().first + grace <= now; retired_.pop_front()) {
       for (const auto& path : retired_.front().second) {
         ::unlink((path + ".idx").c_str());
         ::unlink((path + ".pack").c_str());
         out_of_use_.erase(path);
       }
-      retired_.pop_front();
     }
-    return {};
+    // Until now the view had the old packs, or found them; a read that meets their end in between takes a fresh view itself.
+    return odb_->reopen();
   }
 
  private:
