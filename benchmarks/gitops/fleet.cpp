@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <random>
+#include <set>
 #include <sys/wait.h>
 
 namespace fleet_bench {
@@ -43,7 +45,7 @@ std::map<std::string, std::string> app_files(int app, int revision) {
 
 std::string base_folder() {
   const char* set = std::getenv("KUBEOPERA_BENCH_DIR");
-  return set ? set : (std::filesystem::temp_directory_path() / "kubeopera-bench").string();
+  return set ? set : "/var/tmp/kubeopera-bench-gitops";
 }
 
 void write_import(std::FILE* out, int apps, int per_cluster) {
@@ -61,8 +63,8 @@ void write_import(std::FILE* out, int apps, int per_cluster) {
 
 }  // namespace
 
-kubeopera::gitops::change app_change(int app, int revision, int apps_per_cluster) {
-  kubeopera::gitops::change c;
+change app_change(int app, int revision, int apps_per_cluster) {
+  change c;
   c.directory = kubeopera::gitops::app_directory("team-" + std::to_string(app / apps_per_cluster), app_name(app)).value();
   c.files = app_files(app, revision);
   c.subject = "Deploy " + app_name(app);
@@ -107,14 +109,23 @@ std::string fresh_copy(int apps, int per_cluster, const std::string& name) {
   return path;
 }
 
-std::vector<int> apps_of_step(int step, int count, int apps) {
+std::vector<change> changes_of_step(int step, int count, int apps, int per_cluster) {
   std::mt19937 random(static_cast<unsigned>(step) * 7919u + 17u);
-  std::map<int, bool> chosen;
-  while (static_cast<int>(chosen.size()) < count) chosen[static_cast<int>(random() % static_cast<unsigned>(apps))] = true;
-  std::vector<int> out;
-  for (const auto& [app, ignored] : chosen) out.push_back(app);
+  std::set<int> chosen;
+  while (static_cast<int>(chosen.size()) < count) chosen.insert(static_cast<int>(random() % static_cast<unsigned>(apps)));
+  std::vector<change> out;
+  for (int app : chosen) out.push_back(app_change(app, step + 1, per_cluster));
   return out;
 }
+
+std::string message_of(const std::vector<change>& what) {
+  std::string out = "Deploy\n\n";
+  for (const auto& c : what)
+    for (const auto& [key, value] : c.trailers) out += key + ": " + value + "\n";
+  return out;
+}
+
+long long time_of_step(int step) { return 1700000001LL + step; }
 
 std::string tip_of(const std::string& repository) { return shell("git -C '" + repository + "' rev-parse main"); }
 

@@ -17,7 +17,7 @@ void must(int rc) {
 
 class with_libgit2 : public contender {
  public:
-  with_libgit2(const std::string& repository, int apps, int per_cluster, bool synced) : apps_(apps), per_cluster_(per_cluster) {
+  with_libgit2(const std::string& repository, bool synced) {
     git_libgit2_init();
     git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, synced ? 1 : 0);
     must(git_repository_open_bare(&repository_, repository.c_str()));
@@ -31,24 +31,23 @@ class with_libgit2 : public contender {
     git_libgit2_opts(GIT_OPT_ENABLE_FSYNC_GITDIR, 0);
   }
 
-  void commit(int step, int count) override {
-    std::vector<std::string> paths;
-    std::vector<git_tree_update> updates;
-    std::string message = "Deploy\n\n";
-    for (int app : apps_of_step(step, count, apps_)) {
-      auto c = app_change(app, step + 1, per_cluster_);
-      for (const auto& [key, value] : c.trailers) message += key + ": " + value + "\n";
-      for (const auto& [name, content] : c.files) {
-        git_tree_update update{};
-        update.action = GIT_TREE_UPDATE_UPSERT;
-        update.filemode = GIT_FILEMODE_BLOB;
-        must(git_blob_create_from_buffer(&update.id, repository_, content.data(), content.size()));
-        paths.push_back(c.directory + "/" + name);
-        updates.push_back(update);
+  double commit(int step, const std::vector<change>& what) override {
+    return seconds_of([&] {
+      std::vector<std::string> paths;
+      std::vector<git_tree_update> updates;
+      for (const auto& c : what) {
+        for (const auto& [name, content] : c.files) {
+          git_tree_update update{};
+          update.action = GIT_TREE_UPDATE_UPSERT;
+          update.filemode = GIT_FILEMODE_BLOB;
+          must(git_blob_create_from_buffer(&update.id, repository_, content.data(), content.size()));
+          paths.push_back(c.directory + "/" + name);
+          updates.push_back(update);
+        }
       }
-    }
-    for (std::size_t i = 0; i < updates.size(); ++i) updates[i].path = paths[i].c_str();
-    write_commit(step, updates, message);
+      for (std::size_t i = 0; i < updates.size(); ++i) updates[i].path = paths[i].c_str();
+      write_commit(step, updates, message_of(what));
+    });
   }
   std::string tree() override {
     char hex[41] = {};
@@ -64,7 +63,7 @@ class with_libgit2 : public contender {
     must(git_tree_create_updated(&tree_id, repository_, base, updates.size(), updates.data()));
     must(git_tree_lookup(&tree, repository_, &tree_id));
     git_signature* who = nullptr;
-    must(git_signature_new(&who, "bench", "bench@localhost", 1700000001 + step, 0));
+    must(git_signature_new(&who, "bench", "bench@localhost", time_of_step(step), 0));
     const git_commit* parents[] = {tip_};
     must(git_commit_create(&commit_id, repository_, nullptr, who, who, nullptr, message.c_str(), tree, 1, parents));
     git_signature_free(who);
@@ -76,13 +75,16 @@ class with_libgit2 : public contender {
 
   git_repository* repository_ = nullptr;
   git_commit* tip_ = nullptr;
-  int apps_, per_cluster_;
 };
 
 }  // namespace
 
-std::unique_ptr<contender> make_libgit2(const std::string& repository, int apps, int per_cluster, bool synced) {
-  return std::make_unique<with_libgit2>(repository, apps, per_cluster, synced);
+std::unique_ptr<contender> make_libgit2(const std::string& repository) {
+  return std::make_unique<with_libgit2>(repository, false);
+}
+
+std::unique_ptr<contender> make_libgit2_synced(const std::string& repository) {
+  return std::make_unique<with_libgit2>(repository, true);
 }
 
 }  // namespace fleet_bench

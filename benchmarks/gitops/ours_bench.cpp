@@ -2,9 +2,10 @@
 #include "benchmarks/gitops/fleet.hpp"
 #include "src/gitops/batch.hpp"
 #include "src/gitops/commit.hpp"
+#include "src/gitops/files.hpp"
 
 #include <cstdlib>
-#include <fstream>
+#include <fcntl.h>
 
 namespace fleet_bench {
 
@@ -24,50 +25,60 @@ T must(kubeopera::result<T> r) {
 
 class ours : public contender {
  public:
-  ours(const std::string& repository, int apps, int per_cluster, bool synced)
+  ours(const std::string& repository, bool synced)
       : store_(must(open_store(repository))),
         builder_(store_, "bench", "bench@localhost"),
         tip_(tip_of(repository)),
-        apps_(apps),
-        per_cluster_(per_cluster),
         synced_(synced) {}
 
-  void commit(int step, int count) override {
+  double commit(int step, const std::vector<change>& what) override {
     pending_list batch;
-    for (int app : apps_of_step(step, count, apps_))
-      batch.push_back(std::make_shared<pending_change>(app_change(app, step + 1, per_cluster_)));
-    auto built = must(builder_.build(batch, tip_, 1700000001 + step));
+    for (const auto& c : what) batch.push_back(std::make_shared<pending_change>(c));
+    auto before = sync_count().load();
+    auto spent = seconds_of([&] { write(batch, step); });
+    syncs_ = static_cast<int>(sync_count() - before);
+    if (++commits_ % 64 == 0) spent += seconds_of([&] { must(store_->compact()); });
+    return spent;
+  }
+  int syncs() const override { return syncs_; }
+  std::string tree() override { return must(store_->read_commit(tip_)).tree; }
+
+ private:
+  void write(const pending_list& batch, int step) {
+    auto built = must(builder_.build(batch, tip_, time_of_step(step)));
     if (synced_) {
       must(store_->add_indexed_pack(built.pack.pack, built.pack.index));
     } else {
       auto base = store_->directory() + "/objects/pack/pack-" + built.pack.name;
-      std::ofstream(base + ".pack", std::ios::binary) << built.pack.pack;
-      std::ofstream(base + ".idx", std::ios::binary) << built.pack.index;
+      write_plain(base + ".pack", built.pack.pack);
+      write_plain(base + ".idx", built.pack.index);
     }
     tip_ = built.commit.hex();
-    if (++commits_ % 64 == 0) must(store_->compact());
   }
-  std::string tree() override { return must(store_->read_commit(tip_)).tree; }
 
- private:
+  static void write_plain(const std::string& path, const std::string& bytes) {
+    kubeopera::gitops::detail::file_handle fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0444));
+    must(write_all(fd.get(), bytes, path));
+  }
+
   std::shared_ptr<object_store> store_;
   batch_builder builder_;
   std::string tip_;
-  int apps_, per_cluster_, commits_ = 0;
+  int commits_ = 0, syncs_ = 0;
   bool synced_;
 };
 
 }  // namespace
 
-std::unique_ptr<contender> make_ours(const std::string& repository, int apps, int per_cluster, bool synced) {
-  return std::make_unique<ours>(repository, apps, per_cluster, synced);
-}
+std::unique_ptr<contender> make_ours(const std::string& repository) { return std::make_unique<ours>(repository, false); }
+
+std::unique_ptr<contender> make_ours_synced(const std::string& repository) { return std::make_unique<ours>(repository, true); }
 
 std::vector<std::pair<int, std::string>> objects_of_commit(const std::string& repository, int apps, int per_cluster, int count) {
   auto store = must(open_store(repository));
   batch_builder builder(store, "bench", "bench@localhost");
   pending_list batch;
-  for (int app : apps_of_step(0, count, apps)) batch.push_back(std::make_shared<pending_change>(app_change(app, 1, per_cluster)));
+  for (auto& c : changes_of_step(0, count, apps, per_cluster)) batch.push_back(std::make_shared<pending_change>(std::move(c)));
   auto built = must(builder.build(batch, tip_of(repository), 1700000001));
   must(store->add_indexed_pack(built.pack.pack, built.pack.index));
   std::vector<std::pair<int, std::string>> out;
