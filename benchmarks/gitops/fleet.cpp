@@ -11,6 +11,7 @@
 #include <random>
 #include <set>
 #include <sys/wait.h>
+#include <unistd.h>
 
 namespace fleet_bench {
 
@@ -100,12 +101,15 @@ std::string fleet_repository(int apps, int per_cluster) {
   return path;
 }
 
+// Never in the place of an older one: a file system is slow to make files where many were removed a moment ago. The folders of
+// loose objects are there already, so that nobody's time goes into making them.
 std::string fresh_copy(int apps, int per_cluster, const std::string& name) {
+  static int copies = 0;
   auto source = fleet_repository(apps, per_cluster);
-  auto path = base_folder() + "/work-" + name + ".git";
-  shell("rm -rf '" + path + "' && cp -al '" + source + "' '" + path + "' && cp --remove-destination '" + source + "/config' '" +
-        source + "/HEAD' '" + path + "' && cp --remove-destination '" + source + "/refs/heads/main' '" + path +
-        "/refs/heads/main'");
+  auto path = base_folder() + "/work-" + std::to_string(::getpid()) + "-" + std::to_string(copies++) + "-" + name + ".git";
+  shell("cp -al '" + source + "' '" + path + "' && cp --remove-destination '" + source + "/config' '" + source + "/HEAD' '" +
+        path + "' && cp --remove-destination '" + source + "/refs/heads/main' '" + path + "/refs/heads/main' && cd '" + path +
+        "/objects' && mkdir -p $(printf '%02x ' $(seq 0 255))");
   return path;
 }
 

@@ -19,7 +19,7 @@ change app_change(int app, int revision, int apps_per_cluster);
 /// A bare repository with that many apps at revision 0, made once and kept for the next run.
 /// Environment: KUBEOPERA_BENCH_DIR says where (default: /var/tmp/kubeopera-bench-gitops).
 std::string fleet_repository(int apps, int apps_per_cluster);
-/// A copy of it that the caller may change (packs are hard links), fresh each time.
+/// A copy of it that the caller may change (packs are hard links), fresh each time; `run` removes them at the end.
 std::string fresh_copy(int apps, int apps_per_cluster, const std::string& name);
 
 /// What step i of a run changes: a fixed pseudo-random walk, the same for every contender.

@@ -29,13 +29,13 @@ struct row {
 };
 
 constexpr row rows[] = {
-    {"ours", make_ours, 400, 40},
-    {"ours_synced", make_ours_synced, 100, 10},
-    {"libgit2", make_libgit2, 100, 10},
-    {"libgit2_synced", make_libgit2_synced, 10, 2},
-    {"gogit", make_gogit, 50, 5},
-    {"pygit2", make_pygit2, 50, 5},
-    {"fast_import", make_fast_import, 10, 3},
+    {"ours", make_ours, 200, 15},
+    {"ours_synced", make_ours_synced, 50, 5},
+    {"libgit2", make_libgit2, 60, 4},
+    {"libgit2_synced", make_libgit2_synced, 5, 1},
+    {"gogit", make_gogit, 40, 2},
+    {"pygit2", make_pygit2, 40, 2},
+    {"fast_import", make_fast_import, 5, 2},
 };
 
 // Once for each shape, before its first row: all contenders make the same trees.
@@ -74,7 +74,7 @@ void run(benchmark::State& state, const row& r, const shape& s) {
     auto what = changes_of_step(step, s.changed, s.apps, s.per_cluster);
     return who->commit(step++, what);
   };
-  for (int i = 0; i < (s.changed > 1 ? 2 : 20); ++i) once();  // warm
+  for (int i = 0; i < (s.changed > 1 ? 1 : 10); ++i) once();  // warm
   std::vector<double> times;
   int syncs = 0;
   for (auto _ : state) {

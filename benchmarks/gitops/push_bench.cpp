@@ -30,7 +30,7 @@ namespace {
 using namespace kubeopera;
 using namespace kubeopera::gitops;
 
-constexpr int apps = 50000, pushes = 20;
+constexpr int apps = 50000, pushes = 8;
 
 asio::awaitable<void> serve(http::server* s) { (void)co_await s->run(); }
 asio::awaitable<void> keep_running(std::shared_ptr<committer> c) { (void)co_await c->run(); }
@@ -117,9 +117,10 @@ void push_ours(benchmark::State& state, bool over_http) {
     spawn(io.executor(), submit_into(c, app_change(i * 97 % apps, i + 1, cluster_size), &answer));
     if (!answer.get_future().get()) std::exit(1);
   };
-  for (int i = 0; i < 3; ++i) once(i);
+  once(0);
+  once(1);
   std::vector<double> times;
-  int i = 3;
+  int i = 2;
   auto cpu = cpu_of(RUSAGE_SELF);
   for (auto _ : state) {
     auto begin = std::chrono::steady_clock::now();

@@ -1,9 +1,7 @@
-"""Prints the goals' ratios from the rounds' JSON files: of every row, the best median of all rounds."""
+"""Prints the goals' ratios from a benchmark's JSON files: of every row, the best median of all rounds."""
 import json
 import pathlib
 import sys
-
-UNITS = {"ns": 1e-3, "us": 1.0, "ms": 1e3}
 
 
 def read(paths: list[str]) -> dict[str, dict]:
@@ -11,9 +9,9 @@ def read(paths: list[str]) -> dict[str, dict]:
     best: dict[str, dict] = {}
     for path in paths:
         for row in json.loads(pathlib.Path(path).read_text())["benchmarks"]:
-            if row.get("error_occurred"):
+            if row.get("error_occurred") or row["run_type"] != "iteration":
                 continue
-            name = row["name"].split("/iterations:")[0]
+            name = row["run_name"].split("/iterations:")[0]
             median = row["p50_us"] if "p50_us" in row else row["p50_ms"] * 1e3
             if name not in best or median < best[name]["median"]:
                 best[name] = {**row, "median": median}

@@ -61,9 +61,9 @@ class object_copier {
       KUBEOPERA_TRY(auto items, parse_tree(bytes));
       for (const auto& item : items) {
         if (item.directory())
-          trees.push_back(item.id);
+          trees.push_back(item.id());
         else if (item.mode != 0160000)
-          KUBEOPERA_CHECK(copy_blob(item.id));
+          KUBEOPERA_CHECK(copy_blob(item.id()));
       }
       copied.emplace_back(id, std::move(bytes));
     }

@@ -48,7 +48,8 @@ void put_entry_header(std::string& out, object_type type, std::size_t size) {
 // Trees hold ids, which nothing makes smaller; of a text of some size a general compressor makes more.
 void put_compressed(std::string& out, object_type type, std::string_view content) {
   constexpr std::size_t small_text = 2048;
-  if (content.size() <= (type == object_type::tree ? max_small_deflate : small_text)) return append_small_deflate(out, content);
+  if (type == object_type::tree && content.size() <= max_small_deflate) return append_tree_deflate(out, content);
+  if (content.size() <= small_text) return append_small_deflate(out, content);
   auto start = out.size();
   auto bound = libdeflate_zlib_compress_bound(compressor(), content.size());
   out.resize(start + bound);

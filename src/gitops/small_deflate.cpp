@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <libdeflate.h>
+#include <utility>
 
 namespace kubeopera::inline v1::gitops::detail {
 
@@ -76,6 +77,13 @@ class bit_writer {
     held_ >>= 32;
     count_ -= 32;
   }
+  void put_literals(const char* from, const char* to) {
+    for (; to - from >= 2; from += 2) {
+      auto first = literals[static_cast<unsigned char>(from[0])], second = literals[static_cast<unsigned char>(from[1])];
+      put({first.bits | second.bits << first.count, first.count + second.count});
+    }
+    if (from < to) put(literals[static_cast<unsigned char>(*from)]);
+  }
   char* finish() {
     std::memcpy(at_, &held_, 8);
     return at_ + (count_ + 7) / 8;
@@ -121,12 +129,28 @@ void compress(std::string_view content, bit_writer& out) {
     out.put(distance_code(static_cast<std::uint32_t>(at - before)));
     at += length;
   }
-  while (at < end) out.put(literals[static_cast<unsigned char>(*at++)]);
+  out.put_literals(at, end);
 }
 
-}  // namespace
+void compress_tree(std::string_view tree, bit_writer& out) {
+  const char *at = tree.data(), *end = at + tree.size(), *before = nullptr;
+  while (at < end) {
+    const auto* nul = static_cast<const char*>(std::memchr(at, 0, static_cast<std::size_t>(end - at)));
+    const char* next = nul && end - nul > 21 ? nul + 21 : end;
+    auto same = before && static_cast<std::size_t>(at - before) <= window ? match_length(before, at, nul ? nul : end) : 0;
+    if (same >= min_match) {
+      out.put(lengths[same]);
+      out.put(distance_code(static_cast<std::uint32_t>(at - before)));
+    } else {
+      same = 0;
+    }
+    out.put_literals(at + same, next);
+    before = std::exchange(at, next);
+  }
+}
 
-void append_small_deflate(std::string& out, std::string_view content) {
+template <class Compress>
+void append_stream(std::string& out, std::string_view content, Compress compress_into) {
   auto start = out.size();
   out.resize(start + 2 + content.size() * 9 / 8 + 32);
   char* at = out.data() + start;
@@ -134,12 +158,18 @@ void append_small_deflate(std::string& out, std::string_view content) {
   *at++ = 0x01;
   bit_writer bits(at);
   bits.put({3, 3});  // the last block, fixed codes
-  compress(content, bits);
+  compress_into(content, bits);
   bits.put(symbol(256));
   at = bits.finish();
   auto sum = libdeflate_adler32(1, content.data(), content.size());
   for (int shift = 24; shift >= 0; shift -= 8) *at++ = static_cast<char>(sum >> shift);
   out.resize(static_cast<std::size_t>(at - out.data()));
 }
+
+}  // namespace
+
+void append_small_deflate(std::string& out, std::string_view content) { append_stream(out, content, compress); }
+
+void append_tree_deflate(std::string& out, std::string_view tree) { append_stream(out, tree, compress_tree); }
 
 }  // namespace kubeopera::inline v1::gitops::detail

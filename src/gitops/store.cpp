@@ -107,7 +107,7 @@ class disk_store : public object_store {
     KUBEOPERA_TRY(auto bytes, odb_->read(at.id, object_type::tree));
     KUBEOPERA_TRY(auto items, parse_tree(bytes));
     std::vector<tree_entry> out;
-    for (const auto& item : items) out.push_back({std::string(item.name), item.id.hex(), item.mode});
+    for (const auto& item : items) out.push_back({std::string(item.name), item.id().hex(), item.mode});
     return out;
   }
 
@@ -227,7 +227,7 @@ class disk_store : public object_store {
       KUBEOPERA_TRY(auto items, parse_tree(bytes));
       auto found = std::find_if(items.begin(), items.end(), [&](const tree_item& i) { return i.name == step; });
       if (found == items.end()) return no_such_path(std::string(path));
-      at.id = found->id;
+      at.id = found->id();
       at.mode = found->mode;
     }
     return at;
@@ -241,11 +241,11 @@ class disk_store : public object_store {
     for (const auto& item : items) {
       auto path = prefix + std::string(item.name);
       if (item.directory()) {
-        KUBEOPERA_CHECK(collect(item.id, path + "/", depth + 1, out));
+        KUBEOPERA_CHECK(collect(item.id(), path + "/", depth + 1, out));
         continue;
       }
       if (item.mode != mode_file) return unfit_mode(path);
-      KUBEOPERA_TRY(auto content, odb_->read(item.id, object_type::blob));
+      KUBEOPERA_TRY(auto content, odb_->read(item.id(), object_type::blob));
       out.emplace_back(std::move(path), std::move(content));
     }
     return {};

@@ -18,7 +18,7 @@ result<std::vector<tree_item>> parse_tree(std::string_view bytes) {
   std::size_t at = 0;
   while (at < bytes.size()) {
     tree_item item;
-    std::size_t digits = 0;
+    std::size_t digits = 0, begin = at;
     while (at < bytes.size() && bytes[at] >= '0' && bytes[at] <= '7' && digits < 7) {
       item.mode = item.mode * 8 + static_cast<std::uint32_t>(bytes[at++] - '0');
       ++digits;
@@ -29,9 +29,9 @@ result<std::vector<tree_item>> parse_tree(std::string_view bytes) {
     if (end == std::string_view::npos || end == at || bytes.size() - end - 1 < 20) return damaged_tree();
     item.name = bytes.substr(at, end - at);
     if (item.name.find('/') != std::string_view::npos) return damaged_tree();
-    item.id = oid::from_raw(bytes.data() + end + 1);
-    out.push_back(item);
     at = end + 21;
+    item.entry = bytes.substr(begin, at - begin);
+    out.push_back(item);
   }
   return out;
 }
@@ -145,7 +145,7 @@ class tree_editor {
     if (base) {
       KUBEOPERA_TRY(auto old, access_.read(*base));
       KUBEOPERA_TRY(auto items, parse_tree(*old));
-      for (const auto& item : items) known.insert(item.id);
+      for (const auto& item : items) known.insert(item.id());
     }
     for (const auto& [blob, content] : blobs)
       if (!known.contains(blob)) pack_.add(object_type::blob, blob, *content);
@@ -173,24 +173,26 @@ class tree_editor {
     }
     std::sort(edits.begin(), edits.end(), [](auto& a, auto& b) { return tree_less(a.first, true, b.first, true); });
     auto next = edits.begin();
-    for (const auto& item : items) {
-      while (next != edits.end() && tree_less(next->first, true, item.name, item.directory())) {
-        KUBEOPERA_TRY(bool made, emit(bytes, *next, std::nullopt));
-        differs |= made;
-        ++next;
-      }
-      if (next != edits.end() && item.directory() && next->first == item.name) {
-        KUBEOPERA_TRY(bool changed, emit(bytes, *next, item.id));
-        differs |= changed;
-        ++next;
-      } else {
-        append_tree_entry(bytes, item.mode, item.name, item.id);
-      }
-    }
+    // What lies between two edits is copied as it is.
+    std::string_view rest = old ? std::string_view(*old) : std::string_view();
+    auto copy_before = [&](const tree_item& item) {
+      auto end = static_cast<std::size_t>(item.entry.data() - rest.data());
+      bytes.append(rest.substr(0, end));
+      rest.remove_prefix(end);
+    };
+    auto item = items.begin();
     for (; next != edits.end(); ++next) {
-      KUBEOPERA_TRY(bool made, emit(bytes, *next, std::nullopt));
-      differs |= made;
+      while (item != items.end() && tree_less(item->name, item->directory(), next->first, true)) ++item;
+      bool there = item != items.end() && item->directory() && item->name == next->first;
+      if (item != items.end())
+        copy_before(*item);
+      else
+        bytes.append(std::exchange(rest, {}));
+      KUBEOPERA_TRY(bool changed, emit(bytes, *next, there ? std::optional<oid>(item->id()) : std::nullopt));
+      differs |= changed;
+      if (there) rest.remove_prefix(item++->entry.size());
     }
+    bytes.append(rest);
     if (!differs) return base;
     if (bytes.empty()) return std::optional<oid>();
     return std::optional<oid>(store_tree(std::move(bytes)));

@@ -24,7 +24,8 @@ constexpr std::uint32_t mode_file = 0100644;
 struct tree_item {
   std::uint32_t mode = 0;
   std::string_view name;
-  oid id;
+  std::string_view entry;  ///< all of its bytes, the id last
+  oid id() const noexcept { return oid::from_raw(entry.data() + entry.size() - 20); }
   bool directory() const noexcept { return mode == mode_directory; }
 };
 

@@ -23,10 +23,12 @@ std::string inflated(const std::string& stream, std::size_t expected) {
 }
 
 void round_trip(const std::string& content) {
-  std::string stream = "before";
-  append_small_deflate(stream, content);
-  ASSERT_TRUE(stream.starts_with("before"));
-  ASSERT_EQ(inflated(stream.substr(6), content.size()), content) << content.size() << " bytes";
+  for (auto* compress : {append_small_deflate, append_tree_deflate}) {
+    std::string stream = "before";
+    compress(stream, content);
+    ASSERT_TRUE(stream.starts_with("before"));
+    ASSERT_EQ(inflated(stream.substr(6), content.size()), content) << content.size() << " bytes";
+  }
 }
 
 }  // namespace
@@ -77,7 +79,8 @@ TEST(small_deflate, makes_trees_and_manifests_smaller) {
     text += "  - name: SETTING_" + std::to_string(i) + "\n    value: \"" + std::to_string(random() % 1000) + "\"\n";
   }
   std::string small_tree, small_text;
-  append_small_deflate(small_tree, tree);
+  append_tree_deflate(small_tree, tree);
+  round_trip(tree);
   append_small_deflate(small_text, text);
   EXPECT_LT(small_tree.size(), tree.size() * 93 / 100);
   EXPECT_LT(small_text.size(), text.size() * 40 / 100);
