@@ -50,10 +50,29 @@ void note_connection(std::string_view value, framing& f) {
   }
 }
 
+// host or [v6], and perhaps a port (RFC 9110 section 7.2).
+bool is_host(std::string_view value) {
+  auto all = [](std::string_view s, auto fits) { return !s.empty() && std::all_of(s.begin(), s.end(), fits); };
+  bool bracketed = !value.empty() && value.front() == '[';
+  auto end = bracketed ? value.find(']') : value.find(':');
+  auto host = value.substr(0, end);
+  if (bracketed) {
+    if (end == std::string_view::npos || !all(host.substr(1), [](char c) { return hex_value(c) >= 0 || c == ':' || c == '.'; }))
+      return false;
+    value.remove_prefix(end + 1);
+  } else {
+    if (!all(host, [](char c) { return is_alpha(c) || is_digit(c) || c == '-' || c == '.' || c == '_'; })) return false;
+    value.remove_prefix(host.size());
+  }
+  return value.empty() || (value.front() == ':' && value.size() <= 6 && all(value.substr(1), is_digit));
+}
+
 std::optional<fault> note(std::string_view name, std::string_view value, framing& f) {
   switch (name.size()) {
     case 4:
-      if (iequals(name, "host")) ++f.hosts;
+      if (!iequals(name, "host")) return std::nullopt;
+      ++f.hosts;
+      if (!is_host(value)) return fault{400, "BadHost", "the Host header is not a host and port"};
       return std::nullopt;
     case 6:
       if (!iequals(name, "expect")) return std::nullopt;
@@ -77,12 +96,21 @@ std::optional<fault> note(std::string_view name, std::string_view value, framing
   }
 }
 
+// "Content_Length": gateways that turn names into variables take it for the real one.
+bool is_framing_alias(std::string_view name) {
+  if (name.find_first_of("_.") == std::string_view::npos || (name.size() != 14 && name.size() != 17)) return false;
+  auto plain = to_lower(name);
+  std::replace_if(plain.begin(), plain.end(), [](char c) { return c == '_' || c == '.'; }, '-');
+  return plain == "content-length" || plain == "transfer-encoding";
+}
+
 std::optional<fault> parse_header_line(std::string_view line, fields& out, framing& f) {
   if (line.front() == ' ' || line.front() == '\t') return fault{400, "FoldedHeader", "a header line is folded"};
   auto colon = line.find(':');
   if (colon == std::string_view::npos) return fault{400, "BadHeader", "a header line has no colon"};
   auto name = line.substr(0, colon);
   if (!is_token(name)) return fault{400, "BadHeaderName", "a header name holds a character that it may not"};
+  if (is_framing_alias(name)) return fault{400, "BadHeaderName", "a header's name could be read as one that frames the body"};
   auto value = trim(line.substr(colon + 1));
   if (!is_field_value(value)) return fault{400, "BadHeaderValue", "a header value holds a control character"};
   if (auto bad = note(name, value, f)) return bad;

@@ -72,6 +72,17 @@ std::vector<bad_case> bad_cases() {
       {"control in value", get + "A: b\x07\r\n\r\n", "400"},
       {"no host", "GET / HTTP/1.1\r\n\r\n", "400"},
       {"two hosts", get + "Host: y\r\n\r\n", "400"},
+      {"host empty", "GET / HTTP/1.1\r\nHost:\r\n\r\n", "400"},
+      {"host with a path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", "400"},
+      {"host with a user", "GET / HTTP/1.1\r\nHost: a@b\r\n\r\n", "400"},
+      {"host list", "GET / HTTP/1.1\r\nHost: a,b\r\n\r\n", "400"},
+      {"host port empty", "GET / HTTP/1.1\r\nHost: a:\r\n\r\n", "400"},
+      {"host port long", "GET / HTTP/1.1\r\nHost: a:123456\r\n\r\n", "400"},
+      {"host bracket open", "GET / HTTP/1.1\r\nHost: [::1\r\n\r\n", "400"},
+      {"host bracket no address", "GET / HTTP/1.1\r\nHost: [x]\r\n\r\n", "400"},
+      {"te underscore", post + "Transfer_Encoding: chunked\r\nContent-Length: 1\r\n\r\nx", "400"},
+      {"cl underscore", post + "Content_Length: 1\r\n\r\nx", "400"},
+      {"cl dot", post + "content.length: 1\r\n\r\nx", "400"},
       {"absolute form", "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
       {"asterisk", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
       {"no slash", "GET index HTTP/1.1\r\nHost: x\r\n\r\n", "400"},
@@ -156,6 +167,11 @@ TEST_F(framing, plain_requests_are_served) {
     EXPECT_EQ(status(answer), "200") << text;
     EXPECT_TRUE(answer.ends_with("\r\n\r\n" + body)) << answer;
   }
+}
+
+TEST_F(framing, every_form_of_a_host_is_taken) {
+  for (std::string host : {"x", "x:1", "a-b.example:65535", "127.0.0.1", "[::1]", "[::ffff:1.2.3.4]:80", "a_b"})
+    EXPECT_EQ(status(exchange("GET / HTTP/1.1\r\nHost: " + host + "\r\nA_B: c\r\nConnection: close\r\n\r\n")), "200") << host;
 }
 
 TEST_F(framing, every_split_of_a_request_gives_the_same_answer) {
