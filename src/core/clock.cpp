@@ -1,6 +1,7 @@
 // Real time, RFC 3339 and the operating system's randomness.
 #include <kubeopera/core/clock.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <ctime>
@@ -99,6 +100,8 @@ result<system_time> parse_rfc3339(std::string_view text) {
     return bad_time(text);
   }
   auto t = sys_days(ymd) + hours(h) + minutes(mi) + seconds(sec) - offset;
+  // What the clock cannot hold (it counts nanoseconds) is its first or last whole second.
+  t = std::clamp(t, ceil<seconds>(system_time::min()), floor<seconds>(system_time::max()) - seconds(1));
   return system_time(t) + duration_cast<system_time::duration>(fraction);
 }
 
