@@ -108,7 +108,9 @@ std::string host_name(std::string_view s) {
   if (!is_subdomain(s) || s.find('.') == std::string_view::npos)
     return "must be a host name with at least two lower-case labels, at most 253 characters";
   auto last = s.substr(s.rfind('.') + 1);
-  return all(last, digit) ? "must be a host name, not an IP address" : "";
+  bool hex = last.size() >= 2 && last.starts_with("0x") &&
+             all(last.substr(2), [](char c) { return digit(c) || (c >= 'a' && c <= 'f'); });
+  return all(last, digit) || hex ? "must be a host name, not an IP address" : "";
 }
 
 std::string image_or_empty(std::string_view s) {

@@ -120,6 +120,7 @@ std::vector<refusal> refusals() {
        R"({"health":{"readiness":{"tcp":{},"period_seconds":1}}})"},
       {R"({"domain":"localhost"})", "/domain", R"({"domain":"shop.example.com"})"},
       {R"({"domain":"10.0.0.1"})", "/domain", R"({"domain":"10.example.com"})"},
+      {R"({"domain":"0x7f.0x1"})", "/domain", R"({"domain":"0x7f.x1"})"},
       {R"({"domain":"*.example.com"})", "/domain", R"({"domain":"xn--bcher-kva.example"})"},
       {R"({"domain":"Shop.example.com"})", "/domain", R"({"domain":"a.b"})"},
       {R"({"source":{"repository":"http://github.com/a/b"}})", "/source/repository",
