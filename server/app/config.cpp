@@ -1,5 +1,6 @@
 #include "server/app/config.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -8,6 +9,22 @@ namespace {
 
 void take(std::string& out, const char* name) {
   if (const char* v = std::getenv(name); v && *v) out = v;
+}
+
+std::vector<http::network> take_networks(const char* name, std::vector<violation>& bad) {
+  std::string all;
+  take(all, name);
+  std::vector<http::network> out;
+  for (std::string_view rest = all; !rest.empty();) {
+    auto one = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), one.size() + 1));
+    auto network = http::parse_network(one);
+    if (network)
+      out.push_back(*network);
+    else
+      bad.push_back({name, "must be networks like 10.1.0.0/16, joined by commas"});
+  }
+  return out;
 }
 
 }  // namespace
@@ -32,6 +49,7 @@ result<settings> read_settings() {
   take(s.listen_address, "LISTEN_ADDRESS");
   take(s.log_level, "LOG_LEVEL");
   std::vector<violation> bad;
+  s.probe_networks = take_networks("APPS_PROBE_NETWORKS", bad);
   if (s.database_url.empty()) bad.push_back({"DATABASE_URL", "is required"});
   if (s.jwt_secret.empty()) bad.push_back({"AUTH_JWT_ACCESS_SECRET", "is required"});
   std::string port;
@@ -47,6 +65,15 @@ result<settings> read_settings() {
   std::string text = "the environment is not complete:";
   for (const auto& v : bad) text += " " + v.pointer + " " + v.message + ";";
   return error(errc::invalid_argument, "InvalidSettings", text).with_violations(std::move(bad));
+}
+
+http::address_policy probe_policy(std::vector<http::network> allowed) {
+  return
+      [allowed = std::move(allowed), elsewhere = http::public_internet_only()](const http::ip_address& address) -> result<void> {
+        for (const auto& network : allowed)
+          if (network.contains(address)) return {};
+        return elsewhere(address);
+      };
 }
 
 }  // namespace kubeopera::inline v1::app

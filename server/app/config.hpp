@@ -3,8 +3,10 @@
 
 #include <kubeopera/core/result.hpp>
 #include <kubeopera/core/secret.hpp>
+#include <kubeopera/http/address.hpp>
 
 #include <string>
+#include <vector>
 
 namespace kubeopera::inline v1::app {
 
@@ -20,7 +22,9 @@ struct settings {
   std::string flux_interval = "1m";                    ///< FLUX_INTERVAL
   std::string apps_base_domain = "apps.kubeopera.io";  ///< APPS_BASE_DOMAIN
   std::string apps_wildcard_secret;  ///< APPS_WILDCARD_TLS_SECRET: "<namespace>/<name>" of the certificate of default addresses
-  std::string kubeconfig;            ///< KUBECONFIG: the host cluster; empty: the in-cluster identity
+  /// APPS_PROBE_NETWORKS: where app addresses may lead beside the public internet, "10.1.0.0/16,fd00:1::/64"
+  std::vector<http::network> probe_networks;
+  std::string kubeconfig;                             ///< KUBECONFIG: the host cluster; empty: the in-cluster identity
   std::string system_namespace = "kubeopera-system";  ///< KUBEOPERA_NAMESPACE
   std::string store_dir = "/var/lib/kubeopera";       ///< KUBEOPERA_STORE_DIR: local copy of the fleet repository
   std::string listen_address = "0.0.0.0";             ///< LISTEN_ADDRESS
@@ -30,5 +34,9 @@ struct settings {
 
 /// From the environment. Errors: invalid_argument, naming every variable that is wrong.
 result<settings> read_settings();
+
+/// Which addresses the platform may ask for signs of life. A tenant chooses the names: they may lead to the public internet and
+/// to the networks that the operator has named, and nowhere else. Errors of the policy: permission_denied (AddressRefused).
+http::address_policy probe_policy(std::vector<http::network> allowed);
 
 }  // namespace kubeopera::inline v1::app

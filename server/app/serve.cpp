@@ -116,6 +116,7 @@ task<surroundings> gather(asio::any_io_executor executor, const settings& s, con
   KUBEOPERA_CO_TRY(out.authenticate, make_authenticator(s.jwt_secret, jwt));
   out.system_namespace = s.system_namespace;
   out.apps_base_domain = s.apps_base_domain;
+  out.probes.policy = probe_policy(s.probe_networks);
   out.delivery.fleet_url = s.flux_git_url;
   out.delivery.fleet_branch = s.flux_git_branch;
   out.delivery.fleet_secret_ref = s.flux_git_secret_ref;
