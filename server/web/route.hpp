@@ -77,6 +77,8 @@ namespace detail {
 
 /// Reads the query string into the members of a described struct. Errors: invalid_argument with pointers "?name".
 result<json::object> query_object(const call& c, const json::object& schema);
+/// Errors: invalid_argument for every query parameter; for routes that take none.
+result<void> no_query(const call& c);
 result<json::value> body_value(const call& c);
 std::string operation_name(std::string_view pretty);
 
@@ -182,6 +184,7 @@ struct handler_traits<task<R> (S::*)(call&)> {
   using reply_type = R;
   static void describe(route&) {}
   static task<http::response> run(S& s, task<R> (S::*f)(call&), call& c) {
+    KUBEOPERA_CO_CHECK(no_query(c));
     auto r = co_await (s.*f)(c);
     co_return finish<R>(std::move(r));
   }
@@ -205,6 +208,7 @@ struct handler_traits<task<R> (S::*)(call&, body<B>)> {
     r.body_schema = [](json::schema_set& s) { return json::codec<B>::schema(s); };
   }
   static task<http::response> run(S& s, task<R> (S::*f)(call&, body<B>), call& c) {
+    KUBEOPERA_CO_CHECK(no_query(c));
     KUBEOPERA_CO_TRY(auto b, read_body<B>(c));
     auto r = co_await (s.*f)(c, std::move(b));
     co_return finish<R>(std::move(r));

@@ -91,13 +91,63 @@ result<json::object> query_object(const call& c, const json::object& schema) {
   return out;
 }
 
+result<void> no_query(const call& c) {
+  std::vector<violation> bad;
+  for (const auto& [name, text] : c.query)
+    if (name != "acting_tenant") bad.push_back({"?" + name, "unknown query parameter"});
+  if (bad.empty()) return {};
+  return error(errc::invalid_argument, "InvalidQuery", "the query string is not valid").with_violations(std::move(bad));
+}
+
+namespace {
+
+std::string lower_trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+// JSON in UTF-8 and as it is: another charset or coding would make the bytes mean something else to another reader.
+bool is_json(const http::fields& headers) {
+  auto type = headers.get("Content-Type").value_or("");
+  auto bare = lower_trimmed(type.substr(0, type.find(';')));
+  if (bare != "application/json" && bare != "application/merge-patch+json") return false;
+  if (auto parameters = type.find(';'); parameters != std::string_view::npos) {
+    auto charset = lower_trimmed(type.substr(parameters + 1));
+    if (charset != "charset=utf-8" && charset != "charset=\"utf-8\"") return false;
+  }
+  return lower_trimmed(headers.get("Content-Encoding").value_or("identity")) == "identity";
+}
+
+// Where a text holds a NUL, which neither PostgreSQL nor a process's environment can hold; nullopt where none does.
+std::optional<std::string> find_nul(const json::value& v, const std::string& at) {
+  constexpr char nul = 0;
+  if (v.is_string()) return json::as_view(v).find(nul) == std::string_view::npos ? std::nullopt : std::optional(at);
+  if (auto* a = v.if_array()) {
+    for (std::size_t i = 0; i < a->size(); ++i)
+      if (auto found = find_nul((*a)[i], json::pointer_step(at, i))) return found;
+  } else if (auto* o = v.if_object()) {
+    for (const auto& m : *o) {
+      std::string_view key = m.key();
+      if (key.find(nul) != std::string_view::npos) return at;
+      if (auto found = find_nul(m.value(), json::pointer_step(at, key))) return found;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 result<json::value> body_value(const call& c) {
-  auto type = c.request.headers.get("Content-Type").value_or("");
-  auto bare = type.substr(0, type.find(';'));
-  while (!bare.empty() && bare.back() == ' ') bare.remove_suffix(1);
-  if (bare != "application/json" && bare != "application/merge-patch+json")
-    return error(errc::invalid_argument, "UnsupportedMediaType", "send application/json");
-  return json::read(c.request.body);
+  if (!is_json(c.request.headers))
+    return error(errc::invalid_argument, "UnsupportedMediaType", "send application/json in UTF-8, without a content encoding");
+  KUBEOPERA_TRY(auto body, json::read(c.request.body));
+  if (auto at = find_nul(body, ""))
+    return error(errc::invalid_argument, "InvalidBody", "a text of the body holds a NUL character")
+        .with_violation(*at, "may not hold a NUL character");
+  return body;
 }
 
 std::string operation_name(std::string_view pretty) {
@@ -182,6 +232,19 @@ router::match router::find(const std::vector<std::string>& segments, std::string
 
 namespace {
 
+// Of these headers one value is taken; two could be read differently by two readers.
+result<void> check_single(const http::fields& headers) {
+  for (std::string_view name : {"Content-Type", "Content-Encoding", "Idempotency-Key", "If-Match", "Last-Event-ID"})
+    if (headers.count(name) > 1)
+      return error(errc::invalid_argument, "DuplicateHeader", "more than one " + std::string(name) + " header");
+  return {};
+}
+
+bool is_idempotency_key(std::string_view key) {
+  if (key.empty() || key.size() > 200) return false;
+  return std::all_of(key.begin(), key.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
 error no_such_path() { return {errc::not_found, "NotFound", "no such path"}; }
 
 bool sane_request_id(std::string_view id) {
@@ -215,9 +278,9 @@ result<void> router::admit(const route& r, call& c) const {
       return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is there twice")
           .with_violation("?acting_tenant", "is there twice");
     for (const auto& [k, v] : c.query)
-      if (k == "acting_tenant" && v.empty())
-        return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is empty")
-            .with_violation("?acting_tenant", "is empty");
+      if (k == "acting_tenant" && !is_tenant_id(v))
+        return error(errc::invalid_argument, "InvalidQuery", "acting_tenant is no tenant's id")
+            .with_violation("?acting_tenant", "is no tenant's id");
   }
   if (r.access.what() == access::kind::platform_admin && !c.who.platform_admin)
     return error(errc::permission_denied, "NotAllowed", "only platform administrators may do this");
@@ -227,8 +290,9 @@ result<void> router::admit(const route& r, call& c) const {
 }
 
 task<http::response> router::run_idempotent(const route& r, call& c, const std::string& key) {
-  if (key.empty() || key.size() > 200)
-    co_return error(errc::invalid_argument, "InvalidIdempotencyKey", "Idempotency-Key must have 1 to 200 characters");
+  if (!is_idempotency_key(key))
+    co_return error(errc::invalid_argument, "InvalidIdempotencyKey",
+                    "Idempotency-Key must have 1 to 200 printable ASCII characters");
   auto fingerprint = crypto::sha256_hex(r.method + " " + c.request.target + "\n" + c.request.body);
   KUBEOPERA_CO_TRY(auto saved, co_await options_.idempotency->begin(c, key, fingerprint));
   if (saved) {
@@ -297,6 +361,7 @@ std::optional<http::response> router::builtin(const call& c, const std::string& 
 
 task<http::response> router::dispatch(call& c) {
   KUBEOPERA_CO_TRY(auto target, http::parse_target(c.request.target));
+  KUBEOPERA_CO_CHECK(check_single(c.request.headers));
   c.query = std::move(target.query);
   if (target.segments.size() == 1) {
     if (target.segments[0] == "readyz" && c.request.method == "GET") co_return co_await readiness();

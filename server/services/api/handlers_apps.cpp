@@ -75,8 +75,11 @@ result<void> api_service::check_spec(const manifest::app_spec& spec) const {
   auto bad = manifest::validate(spec);
   if (spec.domain) {
     const auto& base = options_.apps_base_domain;
-    if (*spec.domain == base || spec.domain->ends_with("." + base))
+    auto inner = [&](std::string_view end) { return spec.domain->ends_with(end); };
+    if (*spec.domain == base || inner("." + base))
       bad.push_back({"/domain", "addresses under " + base + " are given out by the platform"});
+    else if (inner(".svc") || inner(".cluster.local") || inner(".localhost") || inner(".localdomain"))
+      bad.push_back({"/domain", "is a name inside a cluster or a machine"});
   }
   if (bad.empty()) return {};
   return error(errc::invalid_argument, "InvalidBody",

@@ -92,6 +92,8 @@ task<http::response> api_service::deploy_status(web::call& c, web::query<watch_q
   KUBEOPERA_CO_TRY(auto row, co_await row_of(c));
   auto accept = c.request.headers.get("Accept").value_or("");
   if (q->watch || accept.find("text/event-stream") != std::string_view::npos) {
+    // A stream begins with the present status, so that there is nothing to catch up on; but the header must be ours.
+    if (auto last = c.request.headers.get("Last-Event-ID")) KUBEOPERA_CO_CHECK(http::parse_last_event_id(*last));
     auto channel = std::make_shared<http::sse_channel>();
     auto reply = http::make_sse_response(*channel);
     auto executor = co_await current_executor();

@@ -9,7 +9,11 @@ namespace {
 using postgres::params;
 using postgres::statement;
 
-std::string scope(const web::call& c) { return c.who.tenant.value_or("") + "|" + c.who.user; }
+// The length keeps "a|b" of "c" apart from "a" of "b|c".
+std::string scope(const web::call& c) {
+  auto tenant = c.who.tenant.value_or("");
+  return std::to_string(tenant.size()) + "|" + tenant + "|" + c.who.user;
+}
 
 statement finish_statement(const web::call& c, const std::string& key, const web::saved_reply& reply) {
   return statement("update idempotency set status = $3, body = $4, location = $5, etag = $6 where scope = $1 and key = $2",

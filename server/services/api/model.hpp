@@ -238,7 +238,7 @@ struct log_query {
   std::optional<int> tail, since_seconds;
   static void rules(json::rule_set& r) {
     r("pod").doc("One pod; all pods of the app, each line with its pod's name, where absent.").length(1, 253);
-    r("container").length(1, 63);
+    r("container").length(1, 63).check(check_dns_label);
     r("tail").range(0, 100000).doc("Lines from the end.");
     r("since_seconds").range(1, 31536000);
   }

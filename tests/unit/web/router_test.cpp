@@ -159,6 +159,41 @@ TEST_F(web_router, query_and_body_errors_name_their_place) {
   EXPECT_EQ(service->created_count, 0);
 }
 
+TEST_F(web_router, a_body_is_json_in_utf8_and_nothing_else) {
+  const std::string body = R"({"name":"a"})";
+  for (const char* good : {"application/json", "APPLICATION/JSON", "application/json; charset=utf-8",
+                           "application/json ; charset=\"UTF-8\"", "application/merge-patch+json"})
+    EXPECT_EQ(send("POST", "/things", "dev", body, {{"Content-Type", good}}).status, 201) << good;
+  EXPECT_EQ(send("POST", "/things", "dev", body, {{"Content-Type", "application/json"}, {"Content-Encoding", "identity"}}).status,
+            201);
+  auto before = service->created_count;
+  for (const char* bad : {"application/json; charset=utf-16", "application/json; a=b", "application/jsonx", "text/json", ""})
+    EXPECT_EQ(send("POST", "/things", "dev", body, {{"Content-Type", bad}}).status, 415) << bad;
+  EXPECT_EQ(send("POST", "/things", "dev", body, {{"Content-Type", "application/json"}, {"Content-Encoding", "gzip"}}).status,
+            415);
+  auto nul = send("POST", "/things", "dev", R"({"name":"a\u0000"})");
+  EXPECT_EQ(nul.status, 400);
+  EXPECT_NE(nul.body.find("\"/name\""), std::string::npos) << nul.body;
+  EXPECT_EQ(send("POST", "/things", "dev", R"({"name":"a","x":[{"\u0000":1}]})").status, 400);
+  EXPECT_EQ(service->created_count, before);
+}
+
+TEST_F(web_router, headers_of_one_value_are_not_there_twice) {
+  for (const char* name : {"Content-Type", "Content-Encoding", "Idempotency-Key", "If-Match", "Last-Event-ID"}) {
+    EXPECT_EQ(reason(send("GET", "/things", "dev", "", {{name, "a"}, {name, "a"}})), "DuplicateHeader") << name;
+    EXPECT_EQ(send("GET", "/things", "dev", "", {{name, "a"}}).status, 200) << name;
+  }
+}
+
+TEST_F(web_router, queries_are_refused_where_there_is_none_to_give) {
+  auto get = send("GET", "/things/x?verbose=1&acting_tenant=t9", "dev");
+  EXPECT_EQ(get.status, 400);
+  EXPECT_NE(get.body.find("\"?verbose\""), std::string::npos) << get.body;
+  EXPECT_EQ(get.body.find("acting_tenant"), std::string::npos) << get.body;
+  EXPECT_EQ(reason(send("POST", "/things?dry_run=true", "dev", R"({"name":"a"})")), "InvalidQuery");
+  EXPECT_EQ(service->created_count, 0);
+}
+
 TEST_F(web_router, created_has_location_and_etag) {
   auto r1 = send("POST", "/things", "dev", R"({"name":"a"})");
   EXPECT_EQ(r1.status, 201);
@@ -173,6 +208,9 @@ TEST_F(web_router, acting_tenant_is_for_administrators_only) {
   EXPECT_EQ(send("POST", "/things", "admin", R"({"name":"a"})").status, 400);
   EXPECT_EQ(send("POST", "/things?acting_tenant=", "admin", R"({"name":"a"})").status, 400);
   EXPECT_EQ(send("POST", "/things?acting_tenant=a&acting_tenant=b", "admin", R"({"name":"a"})").status, 400);
+  for (const std::string id : {std::string("a%20b"), std::string("%C3%A4"), std::string(129, 'a')})
+    EXPECT_EQ(send("POST", "/things?acting_tenant=" + id, "admin", R"({"name":"a"})").status, 400) << id;
+  EXPECT_EQ(send("POST", "/things?acting_tenant=" + std::string(128, 'a'), "admin", R"({"name":"a"})").status, 201);
   EXPECT_EQ(send("GET", "/things/x?acting_tenant=t9", "dev").headers.get("ETag"), "\"t1\"");
   EXPECT_EQ(send("GET", "/things/x", "admin").headers.get("ETag"), "\"all\"");
 }
@@ -207,6 +245,10 @@ TEST_F(web_router, idempotency_key_runs_once) {
   EXPECT_EQ(again.headers.get("Location"), first.headers.get("Location"));
   EXPECT_EQ(reason(send("POST", "/things", "dev", R"({"name":"b"})", key)), "IdempotencyKeyReused");
   EXPECT_EQ(send("POST", "/things", "dev", R"({"name":"a"})", {{"Idempotency-Key", std::string(201, 'x')}}).status, 400);
+  EXPECT_EQ(send("POST", "/things", "dev", R"({"name":"a"})", {{"Idempotency-Key", std::string(200, 'x')}}).status, 201);
+  for (const char* bad : {"", "\xff", "a\tb", "\x7f"})
+    EXPECT_EQ(reason(send("POST", "/things", "dev", R"({"name":"a"})", {{"Idempotency-Key", bad}})), "InvalidIdempotencyKey")
+        << bad;
 }
 
 TEST_F(web_router, documents_and_health) {
