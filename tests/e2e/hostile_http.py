@@ -1,0 +1,188 @@
+"""What HTTP must not be: heads, framings and paths that two readers could read differently, each with the answer that is right.
+
+A row of FRAMING changes the app if it is taken for a request; what follows it, the smuggled request, deletes the app.
+"""
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+
+
+def chunk(body: bytes) -> bytes:
+    return b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+
+
+def framing(make, body):
+    """Rows: name, bytes, status, reason. make(headers, body, line) builds the PUT that the other rows vary."""
+    n = b"%d" % len(body)
+    good, line = b"Content-Length: " + n + b"\r\n", make.line
+    rows = [
+        # What ends the body?
+        ("te and cl", make(good + CHUNKED, chunk(body)), 400, "AmbiguousLength"),
+        ("cl and te", make(CHUNKED + good, chunk(body)), 400, "AmbiguousLength"),
+        ("two different cl", make(good + b"Content-Length: 3\r\n", body), 400, "DuplicateContentLength"),
+        ("the same cl twice", make(good + good, body), 400, "DuplicateContentLength"),
+        ("te not ours", make(b"Transfer-Encoding: xchunked\r\n", chunk(body)), 400, "BadTransferEncoding"),
+        ("te and identity", make(b"Transfer-Encoding: chunked, identity\r\n", chunk(body)), 400, "BadTransferEncoding"),
+        ("te twice", make(CHUNKED + CHUNKED, chunk(body)), 400, "BadTransferEncoding"),
+        ("te twice in one", make(b"Transfer-Encoding: chunked, chunked\r\n", chunk(body)), 400, "BadTransferEncoding"),
+        ("te identity first", make(b"Transfer-Encoding: identity\r\n" + CHUNKED, chunk(body)), 400, "BadTransferEncoding"),
+        ("te gzip", make(b"Transfer-Encoding: gzip, chunked\r\n", chunk(body)), 400, "BadTransferEncoding"),
+        ("te vertical tab", make(b"Transfer-Encoding: \x0bchunked\r\n", chunk(body)), 400, ""),
+        ("te space before colon", make(b"Transfer-Encoding : chunked\r\n", chunk(body)), 400, "BadHeaderName"),
+        ("te folded", make(b"Transfer-Encoding:\r\n chunked\r\n", chunk(body)), 400, ""),
+        ("te in 1.0", make(CHUNKED, chunk(body), line.replace(b"1.1", b"1.0")), 400, "BadTransferEncoding"),
+        ("te with an underscore", make(b"Transfer_Encoding: chunked\r\nContent-Length: 0\r\n", chunk(body)), 400, "BadHeaderName"),
+        ("cl with an underscore", make(b"Content_Length: 0\r\n" + good, body), 400, "BadHeaderName"),
+        ("cl with a dot", make(b"Content.Length: 0\r\n" + good, body), 400, "BadHeaderName"),
+        # Chunks.
+        ("chunk size of 17 digits", make(CHUNKED, b"0000000000000%04x\r\n%s\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("chunk size overflows", make(CHUNKED, b"fffffffffffffffff\r\n" + body), 400, "BadChunk"),
+        ("chunk size 0x", make(CHUNKED, b"0x%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("chunk size signed", make(CHUNKED, b"+%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("chunk size blank", make(CHUNKED, b"%x \r\n%s\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("chunk size missing", make(CHUNKED, b"\r\n%s\r\n0\r\n\r\n" % body), 400, "BadChunk"),
+        ("chunk of bare lf", make(CHUNKED, b"%x\n%s\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("chunk data not ended", make(CHUNKED, b"%x\r\n%sX\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("chunk extension of 2 KiB", make(CHUNKED, b"%x;a=%s\r\n%s\r\n0\r\n\r\n" % (len(body), b"b" * 2048, body)), 400, "BadChunk"),
+        ("chunk extension with lf", make(CHUNKED, b"%x;a\nb\r\n%s\r\n0\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("trailer folded", make(CHUNKED, b"%x\r\n%s\r\n0\r\n x: y\r\n\r\n" % (len(body), body)), 400, "BadChunk"),
+        ("trailers of 9 KiB", make(CHUNKED, b"%x\r\n%s\r\n0\r\nA: %s\r\n\r\n" % (len(body), body, b"b" * 9000)), 400, "BadChunk"),
+        ("chunk over the limit", make(CHUNKED, b"100001\r\n" + b" " * 0x100001 + b"\r\n0\r\n\r\n"), 413, "BodyTooLarge"),
+        # Lines and headers.
+        ("folded header", make(good + b"A: b\r\n c\r\n", body), 400, "FoldedHeader"),
+        ("bare cr in a value", make(good + b"A: b\rContent-Length: 0\r\n", body), 400, "StrayControl"),
+        ("bare lf after a header", make(good + b"A: b\nB: c\r\n", body), 400, "BareLineFeed"),
+        ("nul in a value", make(good + b"A: b\0c\r\n", body), 400, "StrayControl"),
+        ("control in a value", make(good + b"A: b\x07\r\n", body), 400, "BadHeaderValue"),
+        ("delete in a value", make(good + b"A: \x7f\r\n", body), 400, "BadHeaderValue"),
+        ("space before the colon", make(good + b"A : b\r\n", body), 400, "BadHeaderName"),
+        ("empty name", make(good + b": b\r\n", body), 400, "BadHeaderName"),
+        ("no colon", make(good + b"A\r\n", body), 400, "BadHeader"),
+        ("name with a bracket", make(good + b"A[: b\r\n", body), 400, "BadHeaderName"),
+        ("utf-8 name", make(good + "H\u00e9: b\r\n".encode(), body), 400, "BadHeaderName"),
+        ("129 headers", make(good + b"A: b\r\n" * 129, body), 431, "TooManyHeaders"),
+        ("head of 33 KiB", make(good + b"A: " + b"b" * 33_000 + b"\r\n", body), 431, "HeadTooLarge"),
+        ("body over 1 MiB", make(b"Content-Length: 1048577\r\n", b""), 413, "BodyTooLarge"),
+        ("expects more than 100", make(good + b"Expect: 200-ok\r\n", body), 417, "ExpectationFailed"),
+        # Who is asked?
+        ("no host", make(good, body, line, b""), 400, "BadHost"),
+        ("two hosts", make(good + b"Host: b\r\n", body), 400, "BadHost"),
+        ("empty host", make(good, body, line, b"Host:\r\n"), 400, "BadHost"),
+        ("host with a path", make(good, body, line, b"Host: a/../b\r\n"), 400, "BadHost"),
+        ("host with a user", make(good, body, line, b"Host: a@b\r\n"), 400, "BadHost"),
+        ("host with a blank", make(good, body, line, b"Host: a b\r\n"), 400, "BadHost"),
+        ("host list", make(good, body, line, b"Host: a,b\r\n"), 400, "BadHost"),
+        ("host port not a number", make(good, body, line, b"Host: a:8o\r\n"), 400, "BadHost"),
+        ("host bracket open", make(good, body, line, b"Host: [::1\r\n"), 400, "BadHost"),
+        # Request lines.
+        ("absolute form", make(good, body, line.replace(b" /", b" http://other/", 1)), 400, "NotOriginForm"),
+        ("authority form", make(good, body, b"PUT other:443 HTTP/1.1"), 400, "NotOriginForm"),
+        ("connect", make(b"", b"", b"CONNECT other:443 HTTP/1.1"), 405, "MethodNotAllowed"),
+        ("connect to a path", make(b"", b"", b"CONNECT / HTTP/1.1"), 405, "MethodNotAllowed"),
+        ("asterisk", make(b"", b"", b"OPTIONS * HTTP/1.1"), 400, "NotOriginForm"),
+        ("two blanks", make(good, body, line.replace(b" /", b"  /", 1)), 400, ""),
+        ("tab", make(good, body, line.replace(b" /", b"\t/", 1)), 400, ""),
+        ("http/2.0", make(good, body, line.replace(b"1.1", b"2.0")), 505, "HttpVersion"),
+        ("lower-case version", make(good, body, line.replace(b"HTTP", b"http")), 400, "BadRequestLine"),
+        ("version 1.10", make(good, body, line.replace(b"1.1", b"1.10")), 400, "BadRequestLine"),
+        ("no version", make(good, body, line.replace(b" HTTP/1.1", b"")), 400, ""),
+        ("method with a bracket", make(good, body, line.replace(b"PUT", b"P(T")), 400, "BadMethod"),
+        ("empty line first", b"\r\n" + make(good, body), 400, "EmptyLine"),
+        ("target of 17 KiB", make(good, body, line.replace(b" HTTP", b"?" + b"a" * 17_000 + b" HTTP")), 414, "TargetTooLong"),
+    ]
+    for value in (b"+%b", b"-%b", b"0x%b", b"%b,%b", b"%b;", b"%b.0", b"\"%b\"", b" ", b"%b %b", b"1844674407370955161%b"):
+        text = value.replace(b"%b", n)
+        rows.append((f"cl {text.decode()}", make(b"Content-Length: " + text + b"\r\n", body), 400, "BadContentLength"))
+    return rows
+
+
+# Rows: attack, status, reason, twin. {} is the app's id. Nothing of a path is decoded into structure.
+PATHS = [
+    ("/api/v1/apps/%2e%2e/apps/{}", 400, "EncodedDot", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%2fconfig", 400, "EncodedSlash", "/api/v1/apps/{}/config"),
+    ("/api/v1/apps/{}%2Fconfig", 400, "EncodedSlash", "/api/v1/apps/{}/config"),
+    ("/api/v1/apps%5c{}", 400, "EncodedBackslash", "/api/v1/apps/{}"),
+    ("/api/v1/apps\\{}", 400, "Backslash", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%00", 400, "EncodedNul", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%2500", 400, "DoubleEncoding", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%252fconfig", 400, "DoubleEncoding", "/api/v1/apps/{}/config"),
+    ("/api/v1/apps/{};a=b", 400, "Semicolon", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%3ba=b", 400, "Semicolon", "/api/v1/apps/{}"),
+    ("/api/v1/apps/../apps/{}", 400, "DotSegment", "/api/v1/apps/{}"),
+    ("/api/v1/./apps/{}", 400, "DotSegment", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}/..", 400, "DotSegment", "/api/v1/apps/{}"),
+    ("/api/v1/cloudspaces/..%2f..%2fapps/{}", 400, "EncodedSlash", "/api/v1/apps/{}"),
+    ("/api//v1/apps/{}", 400, "EmptySegment", "/api/v1/apps/{}"),
+    ("//api/v1/apps/{}", 400, "EmptySegment", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}#config", 400, "Fragment", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%0d%0aX:%20y", 400, "ControlCharacter", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%7f", 400, "ControlCharacter", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%", 400, "BadEncoding", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%4", 400, "BadEncoding", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%zz", 400, "BadEncoding", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%ff", 400, "NotUtf8", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%c0%ae", 400, "NotUtf8", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}%ed%a0%80", 400, "NotUtf8", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}" + "a" * 8200, 400, "TargetTooLong", "/api/v1/apps/{}"),
+    ("/api/v1/appsX/{}", 404, "NotFound", "/api/v1/apps/{}"),
+    ("/API/v1/apps/{}", 404, "NotFound", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}/", 404, "NotFound", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}.json", 404, "AppNotFound", "/api/v1/apps/{}"),
+    ("/internal/v1/apps/{}", 404, "NotFound", "/api/v1/apps/{}"),
+    ("/api/v1/apps/%27%20or%201=1--", 404, "AppNotFound", "/api/v1/apps/{}"),
+    ("/api/v1/apps/" + "a" * 4000, 404, "AppNotFound", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}?a=%00", 400, "ControlCharacter", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}?a=%0d%0a", 400, "ControlCharacter", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}?a=%ff", 400, "NotUtf8", "/api/v1/apps/{}"),
+    ("/api/v1/apps/{}?a=%", 400, "BadEncoding", "/api/v1/apps/{}"),
+]
+
+# Rows: attack, pointer or reason, twin. {app}, {space}, {pod} and cursors stand for what there is.
+QUERIES = [
+    ("/api/v1/apps?limit=0", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=501", "?limit", "/api/v1/apps?limit=500"),
+    ("/api/v1/apps?limit=-1", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=1.0", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=0x10", "?limit", "/api/v1/apps?limit=10"),
+    ("/api/v1/apps?limit=%2b1", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=1e1", "?limit", "/api/v1/apps?limit=10"),
+    ("/api/v1/apps?limit=18446744073709551617", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=4294967297", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=", "?limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit=1&limit=2", "?limit", "/api/v1/apps?limit=2"),
+    ("/api/v1/apps?limit=1&li%6dit=2", "?limit", "/api/v1/apps?limit=2"),
+    ("/api/v1/apps?Limit=1", "?Limit", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?limit[]=1", "?limit[]", "/api/v1/apps?limit=1"),
+    ("/api/v1/apps?tenant_id=other", "?tenant_id", "/api/v1/apps?name=a"),
+    ("/api/v1/apps?name=", "?name", "/api/v1/apps?name=a"),
+    ("/api/v1/apps?name=" + "a" * 64, "?name", "/api/v1/apps?name=" + "a" * 63),
+    ("/api/v1/apps?cursor=", "?cursor", "/api/v1/apps"),
+    ("/api/v1/apps?cursor=%27", "?cursor", "/api/v1/apps"),
+    ("/api/v1/apps?cursor={cursor:[\"2026-02-31T00:00:00Z\",\"{app}\"]}", "?cursor", "/api/v1/apps?cursor={cursor:[\"2026-02-28T00:00:00Z\",\"{app}\"]}"),
+    ("/api/v1/apps?cursor={cursor:[\"infinity\",\"{app}\"]}", "?cursor", "/api/v1/apps?cursor={cursor:[\"9999-12-31T23:59:59Z\",\"{app}\"]}"),
+    ("/api/v1/apps?cursor={cursor:[\"2026-02-28T00:00:00Z\",\"x\"]}", "?cursor", "/api/v1/apps?cursor={cursor:[\"2026-02-28T00:00:00Z\",\"{app}\"]}"),
+    ("/api/v1/apps?cursor={cursor:[\"2026-02-28T00:00:00Z\",\"{app}\",\"x\"]}", "?cursor", "/api/v1/apps?cursor={cursor:[\"2026-02-28T00:00:00Z\",\"{app}\"]}"),
+    ("/api/v1/apps?cursor={cursor:[1,\"{app}\"]}", "?cursor", "/api/v1/apps?cursor={cursor:[\"1700-02-28T00:00:00Z\",\"{app}\"]}"),
+    ("/api/v1/apps?cursor={cursor:[[],[],[]]}", "?cursor", "/api/v1/apps"),
+    ("/api/v1/cloudspaces?cursor={cursor:[\"x\"]}", "?cursor", "/api/v1/cloudspaces?cursor={cursor:[\"{space}\"]}"),
+    ("/api/v1/apps/{app}?verbose=1", "?verbose", "/api/v1/apps/{app}"),
+    ("/api/v1/apps/{app}/config?dry_run=true", "?dry_run", "/api/v1/apps/{app}/config"),
+    ("/api/v1/apps/{app}/deploy-status?watch=maybe", "?watch", "/api/v1/apps/{app}/deploy-status?watch=false"),
+    ("/api/v1/apps/{app}/events?cursor={cursor:[\"-1\"]}", "?cursor", "/api/v1/apps/{app}/events?cursor={cursor:[\"1\"]}"),
+    ("/api/v1/apps/{app}/events?cursor={cursor:[\"10000001\"]}", "?cursor", "/api/v1/apps/{app}/events?cursor={cursor:[\"10000000\"]}"),
+    ("/api/v1/apps/{app}/logs?tail=-1", "?tail", "/api/v1/apps/{app}/logs?tail=0"),
+    ("/api/v1/apps/{app}/logs?tail=100001", "?tail", "/api/v1/apps/{app}/logs?tail=100000"),
+    ("/api/v1/apps/{app}/logs?since_seconds=0", "?since_seconds", "/api/v1/apps/{app}/logs?since_seconds=1"),
+    ("/api/v1/apps/{app}/logs?since_seconds=31536001", "?since_seconds", "/api/v1/apps/{app}/logs?since_seconds=31536000"),
+    ("/api/v1/apps/{app}/logs?since_seconds=9223372036854775808", "?since_seconds", "/api/v1/apps/{app}/logs?since_seconds=1"),
+    ("/api/v1/apps/{app}/logs?follow=yes", "?follow", "/api/v1/apps/{app}/logs?follow=false"),
+    ("/api/v1/apps/{app}/logs?labelSelector=a", "?labelSelector", "/api/v1/apps/{app}/logs?tail=1"),
+    ("/api/v1/apps/{app}/logs?pod={pod}&pod={pod}", "?pod", "/api/v1/apps/{app}/logs?pod={pod}"),
+    ("/api/v1/apps/{app}/logs?container=" + "a" * 64, "?container", "/api/v1/apps/{app}/logs?tail=1"),
+    ("/api/v1/apps/{app}/logs?container=..%2f..%2fsecrets", "?container", "/api/v1/apps/{app}/logs?tail=1"),
+    ("/api/v1/apps/{app}/logs?container=a%26previous=true", "?container", "/api/v1/apps/{app}/logs?previous=false"),
+    ("/api/v1/apps/{app}/logs?pod=..%2f..%2fsecrets%2fx", "PodNotFound", "/api/v1/apps/{app}/logs?pod={pod}"),
+    ("/api/v1/apps/{app}/logs?pod={pod}%2fexec", "PodNotFound", "/api/v1/apps/{app}/logs?pod={pod}"),
+    ("/api/v1/apps/{app}/logs?pod={pod}%3fcontainer=x", "PodNotFound", "/api/v1/apps/{app}/logs?pod={pod}"),
+    ("/api/v1/apps?cloudspace_id=..%2fx", "", "/api/v1/apps?cloudspace_id={space}"),
+    ("/api/v1/apps?tenant_cr_name=a,b", "", "/api/v1/apps?tenant_cr_name=a"),
+]
