@@ -4,6 +4,8 @@
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/value_stack.hpp>
 
+#include <charconv>
+#include <cmath>
 #include <unordered_set>
 #include <vector>
 
@@ -117,11 +119,14 @@ struct handler {
   bool on_double(double d, std::string_view s, boost::system::error_code& ec) {
     number_text += s;
     bool integer = number_text.find_first_of(".eE") == std::string::npos;
+    // The parser's own value can be wrong in its last digits.
+    double exact = 0;
+    auto [end, code] = std::from_chars(number_text.data(), number_text.data() + number_text.size(), exact);
     number_text.clear();
     if (integer && d != 0) return fail(ec, "NumberOutOfRange", "an integer beyond 64 bits");
-    if (d > 1.7976931348623157e308 || d < -1.7976931348623157e308)
+    if (code == std::errc::result_out_of_range && std::fabs(d) > 1)
       return fail(ec, "NumberOutOfRange", "a number beyond the range of a double");
-    stack.push_double(d);
+    stack.push_double(exact);
     done();
     return node(ec);
   }

@@ -16,7 +16,8 @@ void append_double(std::string& out, double d) {
   }
   char buf[64];
   auto abs = std::fabs(d);
-  bool exponent = abs != 0 && (abs < 1e-6 || abs >= 1e21);
+  // Go begins with exponents at 1e21; beyond 2^63 the digits alone would read as an integer that does not fit.
+  bool exponent = abs != 0 && (abs < 1e-6 || abs >= 9223372036854775808.0);
   auto [end, ec] = std::to_chars(buf, buf + sizeof buf, d, exponent ? std::chars_format::scientific : std::chars_format::fixed);
   std::string_view text(buf, static_cast<std::size_t>(end - buf));
   if (exponent) {

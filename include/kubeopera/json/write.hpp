@@ -1,4 +1,5 @@
-// Writing JSON: compact, canonical (sorted keys) and indented. Numbers as Go's encoding/json prints them.
+// Writing JSON: compact, canonical (sorted keys) and indented. Numbers as Go's encoding/json prints them,
+// but from 2^63 on with an exponent, so that the reader takes what was written.
 #pragma once
 
 #include <kubeopera/json/value.hpp>

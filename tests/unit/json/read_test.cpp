@@ -50,6 +50,7 @@ TEST(json_limits, depth_nodes_and_bytes) {
 }
 
 TEST(json_write, canonical_and_numbers_like_go) {
+  EXPECT_EQ(json::write(json::read("[1e20,-9223372036854775808.0]").value()), "[1e+20,-9.223372036854776e+18]");
   auto v = json::read(R"({"b":[1,-2,1.5,1e21,1e-7,0.000001],"a":"x\u0001\n"})").value();
   EXPECT_EQ(json::write_canonical(v), R"({"a":"x\u0001\n","b":[1,-2,1.5,1e+21,1e-7,0.000001]})");
   EXPECT_EQ(json::write(v), R"({"b":[1,-2,1.5,1e+21,1e-7,0.000001],"a":"x\u0001\n"})");
@@ -60,4 +61,17 @@ TEST(json_find, pointers) {
   ASSERT_NE(json::find_pointer(v, "/a~1b/0/~0"), nullptr);
   EXPECT_EQ(json::find_pointer(v, "/a~1b/0/~0")->get_int64(), 7);
   EXPECT_EQ(json::find_pointer(v, "/a~1b/1"), nullptr);
+}
+
+TEST(json_read, doubles_are_the_nearest_ones) {
+  for (double d : {1.7976486231569999e+308, 1.7976931348623157e308, 5e-324, 2.2250738585072014e-308, 0.1,
+                   123456789.123456789e-200, 9007199254740993.5, 7.2057594037927933e16}) {
+    auto v = json::read(json::write(json::array{d}));
+    ASSERT_TRUE(v.has_value());
+    EXPECT_EQ(json::write(*v), json::write(json::array{d}));
+  }
+  EXPECT_EQ(json::read("1e-400").value(), 0.0);
+  EXPECT_EQ(json::read("[-0.0e5]").value().at(0), 0.0);
+  EXPECT_FALSE(json::read("1.7976931348623159e308"));
+  EXPECT_FALSE(json::read("-1e400"));
 }
