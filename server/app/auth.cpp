@@ -6,10 +6,10 @@ namespace kubeopera::inline v1::app {
 
 namespace {
 
-// Both end up in rows, logs and commits.
+// Both end up in rows, logs, commits and custom resources, whose limits they have.
 result<void> check_ids(const crypto::claims& claims) {
   bool tenant = claims.tenant_id.empty() || web::is_tenant_id(claims.tenant_id);
-  bool user = claims.sub.size() <= 256 && std::none_of(claims.sub.begin(), claims.sub.end(),
+  bool user = claims.sub.size() <= 253 && std::none_of(claims.sub.begin(), claims.sub.end(),
                                                        [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   if (tenant && user) return {};
   return error(errc::unauthenticated, "TokenClaims", "the token's subject or tenant is not an id");

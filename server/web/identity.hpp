@@ -9,9 +9,9 @@
 
 namespace kubeopera::inline v1::web {
 
-/// Tenant ids are opaque, but never more than 128 visible ASCII characters.
+/// Tenant ids are opaque, but never more than 63 visible ASCII characters (as in the custom resources).
 inline bool is_tenant_id(std::string_view id) {
-  return !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7f; });
+  return !id.empty() && id.size() <= 63 && std::all_of(id.begin(), id.end(), [](char c) { return c > 0x20 && c < 0x7f; });
 }
 
 /// The caller, taken from a verified access token and from nothing else.

@@ -228,6 +228,22 @@ class Apps(harness.Case):
         self.assertEqual(same.json["revision"], 2)
         self.assertEqual(s.call("PUT", path, {**spec, "name": "other"}).json["errors"][0]["pointer"], "/name")
 
+    def test_changes_at_once_are_all_made(self):
+        s = self.server
+        app = s.create(self.space["id"], "busy", stopped=True)
+        spec = s.call("GET", f"/api/v1/apps/{app['id']}/config").json
+        replies = []
+
+        def change(replicas):
+            replies.append(s.call("PUT", f"/api/v1/apps/{app['id']}/config", {**spec, "replicas": replicas}).status)
+        threads = [threading.Thread(target=change, args=(n,)) for n in range(2, 6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(replies, [200] * 4)
+        self.assertEqual(s.call("GET", "/api/v1/apps/" + app["id"]).json["revision"], 5)
+
     def test_lists_page_through_everything_once(self):
         s = self.server
         space = s.cloudspace("pages")

@@ -206,8 +206,8 @@ def tokens(sign):
         ("iat", now + 120, "TokenNotYetValid"), ("iat", "now", "TokenClaims"), ("iss", "evil", "TokenIssuer"), ("iss", ["kubeopera"], "TokenIssuer"),
         ("aud", "other", "TokenAudience"), ("aud", ["other"], "TokenAudience"), ("aud", ["kubeopera", 1], "TokenAudience"),
         ("token_use", "refresh", "TokenUse"), ("token_use", "id", "TokenUse"), ("sub", "", "TokenClaims"), ("sub", 7, "TokenClaims"),
-        ("sub", "a\0b", "TokenClaims"), ("sub", "a\nb", "TokenClaims"), ("sub", "a" * 257, "TokenClaims"), ("tenant_id", ["hostile"], "TokenClaims"),
-        ("tenant_id", "a\0b", "TokenClaims"), ("tenant_id", "a b", "TokenClaims"), ("tenant_id", "a" * 129, "TokenClaims"),
+        ("sub", "a\0b", "TokenClaims"), ("sub", "a\nb", "TokenClaims"), ("sub", "a" * 254, "TokenClaims"), ("tenant_id", ["hostile"], "TokenClaims"),
+        ("tenant_id", "a\0b", "TokenClaims"), ("tenant_id", "a b", "TokenClaims"), ("tenant_id", "a" * 64, "TokenClaims"),
         ("platform_admin", 1, "TokenClaims"), ("platform_admin", "true", "TokenClaims"), ("permissions", "apps:read", "TokenClaims"),
         ("permissions", [["apps:read"]], "TokenClaims"), ("roles", {"admin": True}, "TokenClaims"))]
     for name in ("exp", "sub", "iss", "aud", "token_use"):

@@ -208,9 +208,9 @@ TEST_F(web_router, acting_tenant_is_for_administrators_only) {
   EXPECT_EQ(send("POST", "/things", "admin", R"({"name":"a"})").status, 400);
   EXPECT_EQ(send("POST", "/things?acting_tenant=", "admin", R"({"name":"a"})").status, 400);
   EXPECT_EQ(send("POST", "/things?acting_tenant=a&acting_tenant=b", "admin", R"({"name":"a"})").status, 400);
-  for (const std::string id : {std::string("a%20b"), std::string("%C3%A4"), std::string(129, 'a')})
+  for (const std::string id : {std::string("a%20b"), std::string("%C3%A4"), std::string(64, 'a')})
     EXPECT_EQ(send("POST", "/things?acting_tenant=" + id, "admin", R"({"name":"a"})").status, 400) << id;
-  EXPECT_EQ(send("POST", "/things?acting_tenant=" + std::string(128, 'a'), "admin", R"({"name":"a"})").status, 201);
+  EXPECT_EQ(send("POST", "/things?acting_tenant=" + std::string(63, 'a'), "admin", R"({"name":"a"})").status, 201);
   EXPECT_EQ(send("GET", "/things/x?acting_tenant=t9", "dev").headers.get("ETag"), "\"t1\"");
   EXPECT_EQ(send("GET", "/things/x", "admin").headers.get("ETag"), "\"all\"");
 }
