@@ -1,5 +1,8 @@
 // Runs a fuzz target without libFuzzer: every file of the corpus, then mutations of them from a fixed seed.
-// Usage: <program> <corpus folder> [mutations]
+// Usage: <program> <corpus folder> [mutations]; a long run makes fifty times as many.
+#include "tests/support/figures.hpp"
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -56,9 +59,12 @@ void run(const std::string& input) { LLVMFuzzerTestOneInput(reinterpret_cast<con
 
 int main(int argc, char** argv) {
   if (argc < 2) return 2;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
   std::vector<std::string> seeds;
-  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
-    std::ifstream in(entry.path(), std::ios::binary);
+  for (const auto& file : files) {
+    std::ifstream in(file, std::ios::binary);
     seeds.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     run(seeds.back());
   }
@@ -68,10 +74,12 @@ int main(int argc, char** argv) {
   }
   generator random;
   long count = argc > 2 ? std::atol(argv[2]) : 20'000;
+  if (kubeopera::tests::long_run()) count *= 50;
   for (long i = 0; i < count; ++i) {
     auto input = seeds[random.below(seeds.size())];
     mutate(input, random, seeds);
     run(input);
   }
-  std::cout << seeds.size() << " seeds and " << count << " mutations\n";
+  kubeopera::tests::report(std::filesystem::path(argv[0]).filename().string(),
+                           std::to_string(seeds.size()) + " seeds and " + std::to_string(count) + " mutations");
 }
