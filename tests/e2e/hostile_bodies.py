@@ -183,6 +183,33 @@ FIELDS = [
 ]
 
 
+# Rows: section, what is put into its entry, pointer.
+KUBECONFIGS = [
+    ("users", {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": ["{marker}"]}}, "/users/0/user/exec"),
+    ("users", {"auth-provider": {"name": "gcp", "config": {"cmd-path": "touch", "cmd-args": "{marker}"}}}, "/users/0/user/auth-provider"),
+    ("users", {"tokenFile": "/etc/passwd"}, "/users/0/user/tokenFile"),
+    ("users", {"as": "system:admin"}, "/users/0/user/as"),
+    ("clusters", {"insecure-skip-tls-verify": True}, "/clusters/0/cluster/insecure-skip-tls-verify"),
+    ("clusters", {"proxy-url": "http://evil.example:8080"}, "/clusters/0/cluster/proxy-url"),
+    ("clusters", {"certificate-authority": "/etc/passwd"}, "/clusters/0/cluster/certificate-authority"),
+    ("clusters", {"server": "https://evil.example:443"}, "/clusters/0/cluster/server"),
+    ("clusters", {"server": "https://kubernetes.default.svc"}, "/clusters/0/cluster/server"),
+    ("clusters", {"server": "http://localhost:8443"}, "/clusters/0/cluster/server"),
+]
+
+
+def kubeconfigs(marker):
+    return [(part, json.loads(json.dumps(fields).replace("{marker}", str(marker))), pointer) for part, fields, pointer in KUBECONFIGS]
+
+
+def kubeconfig(good: bytes, part, fields) -> bytes:
+    """A good kubeconfig with fields put into the one entry of a section."""
+    import yaml
+    config = yaml.safe_load(good)
+    config[part][0][part[:-1]].update(fields)
+    return json.dumps(config).encode()
+
+
 def tokens(sign):
     """Rows: name, Authorization header lines, reason. sign(header, claims) makes a token with the server's own key."""
     now = int(time.time())

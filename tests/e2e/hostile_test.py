@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Hostile input against the running server, over raw sockets. Each attack states the answer that is right and leaves nothing
 behind; each has an accepted twin: the same request without the attack."""
+import base64
 import concurrent.futures
-import copy
 import glob
 import hashlib
 import hmac
@@ -46,9 +46,11 @@ class Hostile(harness.Case):
         cls.spec = cls.get(f"/api/v1/apps/{cls.app}/config")
         cls.attacks = cls.twins = 0
         cls.settle()
+        cls.start_slow_clients()
 
     @classmethod
     def tearDownClass(cls):
+        cls.pool.shutdown(cancel_futures=True)
         cls.database.stdin.close()
         cls.database.wait()
         cls.database.stdout.close()
@@ -346,6 +348,42 @@ class Hostile(harness.Case):
         self.assertEqual((replay.header("idempotency-replayed"), replay.json["id"]), ("true", made.json["id"]))
         self.settle()
 
+    # ---- kubeconfigs ----
+
+    def test_a_tampered_kubeconfig_leads_nowhere(self):
+        s = self.server
+        made = self.request("POST", f"/api/v1/cloudspaces/{self.space}/vclusters", (), b'{"name":"tampered"}').json
+        s.until(lambda: self.get(f"/api/v1/cloudspaces/{self.space}/vclusters/tampered")["phase"], lambda p: p == "ready")
+        tenant = s.kube("GET", "/apis/tenancy.kubeopera.io/v1alpha1/namespaces/kubeopera-system/kubeoperatenants/" + made["tenant_cr_name"]).json
+        path = f"/api/v1/namespaces/{tenant['status']['host_namespace']}/secrets/vc-{made['tenant_cr_name']}"
+        good = s.kube("GET", path).json["data"]["config"]
+        marker = s.dir / "executed"
+
+        def put(text):
+            patch = {"data": {"config": base64.b64encode(text).decode()}}
+            self.assertEqual(s.kube("PATCH", path, patch, "application/merge-patch+json").status, 200)
+
+        def pods():
+            reply = s.call("GET", f"/api/v1/apps/{app}/pods", token=self.token)
+            return reply.status, reply.json.get("reason"), [e["pointer"] for e in reply.json.get("errors", [])]
+        put(bodies.kubeconfig(base64.b64decode(good), *bodies.KUBECONFIGS[0][:2]))
+        app = s.create(self.space, "lured", token=self.token, tenant_cr_name=made["tenant_cr_name"])["id"]
+        for part, fields, pointer in bodies.kubeconfigs(marker):
+            with self.subTest(pointer):
+                put(bodies.kubeconfig(base64.b64decode(good), part, fields))
+                s.until(pods, lambda seen: seen == (412, "KubeconfigRefused", [pointer]))
+                type(self).attacks += 1
+        for text in (b"a: &x [*x]", base64.b64decode(good) + b"---\na: b\n"):
+            with self.subTest(text[:10]):
+                put(text)
+                s.until(pods, lambda seen: seen == (412, "KubeconfigRefused", [""]) or seen == (412, "KubeconfigRefused", ["/a"]))
+                type(self).attacks += 1
+        self.assertFalse(marker.exists())
+        put(base64.b64decode(good))
+        s.until(pods, lambda seen: seen[0] == 200)
+        s.until(lambda: self.get(f"/api/v1/apps/{app}/deploy-status")["phase"], lambda phase: phase == "live")
+        type(self).twins += 1
+
     # ---- the other doors ----
 
     def test_git_serves_one_repository_to_read(self):
@@ -418,62 +456,60 @@ class Hostile(harness.Case):
         with self.assertRaises((ssl.SSLError, ConnectionError)):
             old.wrap_socket(socket.create_connection(self.front, timeout=20), server_hostname=name)
 
-    def test_slow_and_vanishing_clients(self):
-        """All at once, as each takes its ten seconds."""
-        self.frame_line = f"PUT /api/v1/apps/{self.app}/config HTTP/1.1".encode()
-        changed = json.dumps({**self.spec, "replicas": 9}).encode()
-        head = self.frame(b"Content-Length: %d\r\n" % len(changed))
-        before = self.everything()
+    @classmethod
+    def start_slow_clients(cls):
+        """They take ten seconds each: all at once, while the other tests run."""
+        line = f"PUT /api/v1/apps/{cls.app}/config HTTP/1.1\r\n".encode()
+        common = b"Host: api\r\nAuthorization: Bearer " + cls.token.encode() + b"\r\nContent-Type: application/json\r\n"
+        changed = json.dumps({**cls.spec, "replicas": 9}).encode()
+        size = b"%x\r\n" % len(changed)
+        head, chunked = line + common + b"Content-Length: %d\r\n\r\n" % len(changed), line + common + wire.CHUNKED + b"\r\n"
 
         def drip(data, slow):
-            """Sends data, then a byte of slow each half second, until the server answers or closes."""
-            with raw_http.Connection(self.api, timeout=0.5) as c:
+            """Sends data, then slow each half second, until the server answers or closes."""
+            with raw_http.Connection(cls.api, timeout=0.5) as c:
                 c.send(data)
                 start = time.monotonic()
-                for byte in slow * 100:
+                while time.monotonic() < start + 30:
                     try:
                         return c.answer(), time.monotonic() - start
                     except TimeoutError:
-                        c.send(bytes([byte]))
-                    if time.monotonic() - start > 30:
-                        break
+                        c.send(slow)
             raise AssertionError("neither answered nor closed in 30 s")
 
         def vanish(data):
-            with raw_http.Connection(self.api) as c:
+            with raw_http.Connection(cls.api) as c:
                 c.send(data)
                 c.half_close()
-                return c.answer(), 0
+                return c.answer()
+        slow = {"head": (b"GET / HTTP/1.1\r\n", b"a"), "request line": (b"G", b"E"), "body": (head, b" "), "chunk size": (chunked, b"0"),
+                "chunk": (chunked + b"ff\r\n", b" "), "trailer": (chunked + b"1\r\n{\r\n0\r\n", b"A")}
+        gone = {"half a head": head[:60], "half a body": head + changed[:-1], "no body": head, "half a chunk": chunked + size + changed[:-1],
+                "no last chunk": chunked + size + changed + b"\r\n", "no end of trailers": chunked + size + changed + b"\r\n0\r\n"}
+        cls.pool = concurrent.futures.ThreadPoolExecutor(16)
+        cls.slow = {name: cls.pool.submit(drip, *work) for name, work in slow.items()}
+        cls.gone = {name: cls.pool.submit(vanish, data) for name, data in gone.items()}
+        cls.barely = head, changed.replace(b'"replicas": 9', b'"replicas": 1')
 
-        cases = {"slow head": (drip, b"GET / HTTP/1.1\r\n", b"a"), "slow request line": (drip, b"G", b"E"), "slow body": (drip, head, b" "),
-                 "slow chunk size": (drip, self.frame(wire.CHUNKED), b"0"), "slow chunk": (drip, self.frame(wire.CHUNKED, b"ff\r\n"), b" "),
-                 "slow trailer": (drip, self.frame(wire.CHUNKED, b"1\r\n{\r\n0\r\n"), b"A")}
-        gone = {"half a head": head[:60], "half a body": head + changed[:-1], "no body": head, "half a chunk": self.frame(wire.CHUNKED, b"%x\r\n" % len(changed) + changed[:-1]),
-                "no last chunk": self.frame(wire.CHUNKED, b"%x\r\n%s\r\n" % (len(changed), changed)), "no end of trailers": self.frame(wire.CHUNKED, b"%x\r\n%s\r\n0\r\n" % (len(changed), changed))}
-        with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            slow = {name: pool.submit(*work) for name, work in cases.items()}
-            left = {name: pool.submit(vanish, data) for name, data in gone.items()}
-            # Others are served meanwhile.
-            for _ in range(20):
-                self.accepted(self.request("GET", f"/api/v1/apps/{self.app}"))
-            for name, future in left.items():
-                with self.subTest(vanished=name):
-                    self.assertIsNone(future.result()[0])
-                    type(self).attacks += 1
-            for name, future in slow.items():
-                with self.subTest(name):
-                    answer, seconds = future.result()
-                    if name == "slow chunk size":
-                        self.assertEqual(answer.problem()[0], "BadChunk")  # sixteen digits come first
-                    else:
-                        self.assertEqual((answer.status, answer.problem()[0]), (408, "RequestTimeout"))
-                    self.assertLess(seconds, 20)
-                    type(self).attacks += 1
-        self.assertEqual(self.everything(), before)
-        with raw_http.Connection(self.api) as c:  # slow, but not too slow
-            for part in (head[:30], head[30:], changed[:10]):
+    def test_slow_and_vanishing_clients(self):
+        for name, future in self.gone.items():
+            with self.subTest(vanished=name):
+                self.assertIsNone(future.result())
+                type(self).attacks += 1
+        for name, future in self.slow.items():
+            with self.subTest(slow=name):
+                answer, seconds = future.result()
+                if name == "chunk size":
+                    self.assertEqual(answer.problem()[0], "BadChunk")  # sixteen digits come first
+                else:
+                    self.assertEqual((answer.status, answer.problem()[0]), (408, "RequestTimeout"))
+                self.assertLess(seconds, 20)
+                type(self).attacks += 1
+        self.assertEqual(self.get(f"/api/v1/apps/{self.app}/config"), self.spec)
+        head, same = self.barely
+        with raw_http.Connection(self.api) as c:  # in parts, but in time
+            for part in (head[:30], head[30:], same[:10], same[10:]):
                 c.send(part)
-            c.send(changed[10:].replace(b'"replicas": 9', b'"replicas": 1'))
             self.accepted(c.answer())
 
 

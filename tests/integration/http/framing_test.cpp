@@ -108,6 +108,7 @@ std::vector<bad_case> bad_cases() {
       {"chunk size minus", post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n", "400"},
       {"chunk size space", post + "Transfer-Encoding: chunked\r\n\r\n5 \r\nhello\r\n0\r\n\r\n", "400"},
       {"chunk size 17 digits", post + "Transfer-Encoding: chunked\r\n\r\n00000000000000005\r\nhello\r\n0\r\n\r\n", "400"},
+      {"chunk size 16 digits", post + "Transfer-Encoding: chunked\r\n\r\n0000000000000005\r\nhello\r\n0\r\n\r\n", "400"},
       {"chunk size overflow", post + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "400"},
       {"chunk over limit", post + "Transfer-Encoding: chunked\r\n\r\n100001\r\n" + std::string(0x100001, 'x') + "\r\n0\r\n\r\n",
        "413"},
