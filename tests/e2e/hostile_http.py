@@ -168,6 +168,7 @@ QUERIES = [
     ("/api/v1/apps/{app}/config?dry_run=true", "?dry_run", "/api/v1/apps/{app}/config"),
     ("/api/v1/apps/{app}/deploy-status?watch=maybe", "?watch", "/api/v1/apps/{app}/deploy-status?watch=false"),
     ("/api/v1/apps/{app}/events?cursor={cursor:[\"-1\"]}", "?cursor", "/api/v1/apps/{app}/events?cursor={cursor:[\"1\"]}"),
+    ("/api/v1/apps/{app}/events?cursor={cursor:[\"1x\"]}", "?cursor", "/api/v1/apps/{app}/events?cursor={cursor:[\"1\"]}"),
     ("/api/v1/apps/{app}/events?cursor={cursor:[\"10000001\"]}", "?cursor", "/api/v1/apps/{app}/events?cursor={cursor:[\"10000000\"]}"),
     ("/api/v1/apps/{app}/logs?tail=-1", "?tail", "/api/v1/apps/{app}/logs?tail=0"),
     ("/api/v1/apps/{app}/logs?tail=100001", "?tail", "/api/v1/apps/{app}/logs?tail=100000"),

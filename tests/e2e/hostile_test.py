@@ -188,7 +188,8 @@ class Hostile(harness.Case):
         post = lambda path, value, token=None: self.request("POST", path, (), json.dumps(value).encode(), token)
         for field, value in [("cloudspace_id", self.foreign["id"]), ("cloudspace_id", str(uuid.uuid4())), ("cloudspace_id", "../" + self.space),
                              ("cloudspace_id", self.space + "\n"), ("cloudspace_id", self.space.upper() + "x"), ("cloudspace_id", ""),
-                             ("tenant_cr_name", self.foreign["default_vcluster"]), ("tenant_cr_name", "../x"), ("tenant_cr_name", ""), ("tenant_cr_name", "' or true--")]:
+                             ("tenant_cr_name", self.foreign["default_vcluster"]), ("tenant_cr_name", "../x"), ("tenant_cr_name", ""), ("tenant_cr_name", "' or true--"),
+                             ("domain", "x.apps.kubeopera.localhost"), ("domain", "kubernetes.default.svc"), ("image", "")]:
             with self.subTest(field=field, value=value):
                 self.refused(post("/api/v1/apps", {**body, field: value}), 400, "InvalidBody", "/" + field)
         for value in ("Bad", "a_b", "-a", "a" * 41, "../x", "a.b", "", "\u00e4"):
@@ -285,6 +286,9 @@ class Hostile(harness.Case):
                 self.refused(self.request("GET", vclusters + name), 404, "VClusterNotFound")
                 self.refused(self.request("DELETE", vclusters + name), 404, "VClusterNotFound")
         self.accepted(self.request("GET", vclusters + "hostile"))
+        listed = self.request("GET", vclusters[:-1])
+        self.assertNotIn(self.foreign["default_vcluster"], [v["tenant_cr_name"] for v in listed.json["items"]])
+        self.accepted(listed)
         for value in (b"", b"1;x", b"-1", b"+1", b"0x1", b"1,2", b"18446744073709551616", b"\xd9\xa1"):
             with self.subTest(last_event_id=value):
                 self.refused(self.request("GET", f"/api/v1/apps/{self.app}/deploy-status?watch=true", [b"Last-Event-ID: " + value]), 400, "BadEventId")

@@ -1,4 +1,5 @@
 // The smart HTTP handler as git clients and our own remote see it.
+#include "src/gitops/pkt.hpp"
 #include "tests/integration/gitops/harness.hpp"
 
 #include <kubeopera/crypto/hash.hpp>
@@ -98,6 +99,8 @@ TEST(git_http, read_only_and_unknown_addresses) {
   temp_folder dir;
   io_threads io;
   seed(dir, 3);
+  // A name that is no label stays out of reach although it is there.
+  std::filesystem::copy(dir / "fleet.git", dir / "Fleet_2.git", std::filesystem::copy_options::recursive);
   git_server_options o;
   o.root = dir.str();
   o.prefix = "/git";
@@ -113,6 +116,7 @@ TEST(git_http, read_only_and_unknown_addresses) {
       {"GET", "/git/fleet.git/info/refs", 404},
       {"GET", "/git/fleet.git/info/refs?service=git-shell", 404},
       {"GET", "/git/fleet.git/HEAD", 404},
+      {"GET", "/git/Fleet_2.git/info/refs?service=git-upload-pack", 404},
       {"GET", "/git/none.git/info/refs?service=git-upload-pack", 404},
       {"GET", "/git/..%2Ffleet.git/info/refs?service=git-upload-pack", 404},
       {"GET", "/git/../fleet.git/info/refs?service=git-upload-pack", 404},
@@ -209,5 +213,28 @@ TEST(git_http, servers_that_do_not_speak_git) {
     auto got = io.run<std::optional<std::string>>(remote->tip("main"));
     ASSERT_FALSE(got) << r.status;
     EXPECT_EQ(got.error().code(), r.code) << r.status << " " << to_string(got.error());
+  }
+}
+
+TEST(git_http, nothing_is_pushed_to_a_server_that_will_not_say_what_became_of_it) {
+  temp_folder dir;
+  io_threads io;
+  auto store = open_store(dir / "s.git").value();
+  int posts = 0;
+  auto offer = [&](http::request req, std::string capabilities) -> asio::awaitable<http::response> {
+    if (req.method == "POST") ++posts;
+    std::string body;
+    gitops::detail::append_pkt(body, "# service=git-receive-pack\n");
+    gitops::detail::append_flush(body);
+    gitops::detail::append_pkt(body, std::string(40, '0') + " capabilities^{}" + std::string(1, '\0') + capabilities + "\n");
+    gitops::detail::append_flush(body);
+    co_return http::response(200, "application/x-git-receive-pack-advertisement", body);
+  };
+  for (std::string capabilities : {"side-band-64k", "report-status side-band-64k"}) {
+    auto remote = make_http_remote(http::make_local_transport([&](http::request r) { return offer(std::move(r), capabilities); }),
+                                   "/x", store);
+    auto got = io.run<void>(remote->push("main", "", std::string(40, 'a'), "PACK"));
+    ASSERT_FALSE(got);
+    EXPECT_EQ(posts, capabilities.starts_with("report-status") ? 1 : 0) << to_string(got.error());
   }
 }

@@ -44,6 +44,7 @@ std::vector<bad_case> bad_cases() {
       {"cl hex", post + "Content-Length: 0x5\r\n\r\nhello", "400"},
       {"cl space", post + "Content-Length: 5 5\r\n\r\nhello", "400"},
       {"cl empty", post + "Content-Length: \r\n\r\n", "400"},
+      {"cl of 19 digits", post + "Content-Length: 1000000000000000000\r\n\r\nhello", "400"},
       {"cl overflow", post + "Content-Length: 18446744073709551621\r\n\r\nhello", "400"},
       {"te xchunked", post + "Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", "400"},
       {"te list", post + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", "400"},
@@ -113,6 +114,11 @@ std::vector<bad_case> bad_cases() {
       {"chunk over limit", post + "Transfer-Encoding: chunked\r\n\r\n100001\r\n" + std::string(0x100001, 'x') + "\r\n0\r\n\r\n",
        "413"},
       {"chunk bare lf", post + "Transfer-Encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n", "400"},
+      {"chunk size without lf", post + "Transfer-Encoding: chunked\r\n\r\n5\rXhello\r\n0\r\n\r\n", "400"},
+      {"chunk data without cr", post + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX\n0\r\n\r\n", "400"},
+      {"chunk data without lf", post + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\rX0\r\n\r\n", "400"},
+      {"trailer without lf", post + "Transfer-Encoding: chunked\r\n\r\n0\r\nA: b\rX\r\n", "400"},
+      {"end without lf", post + "Transfer-Encoding: chunked\r\n\r\n0\r\n\rX", "400"},
       {"chunk data not ended", post + "Transfer-Encoding: chunked\r\n\r\n5\r\nhelloX\r\n0\r\n\r\n", "400"},
       {"chunk data lf", post + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\n0\r\n\r\n", "400"},
       {"chunk extension long",
@@ -124,7 +130,7 @@ std::vector<bad_case> bad_cases() {
        get +
            [] {
              std::string all;
-             for (int i = 0; i < 200; ++i) all += "A: b\r\n";
+             for (int i = 0; i < 128; ++i) all += "A: b\r\n";
              return all;
            }() +
            "\r\n",
@@ -168,6 +174,12 @@ TEST_F(framing, plain_requests_are_served) {
     EXPECT_EQ(status(answer), "200") << text;
     EXPECT_TRUE(answer.ends_with("\r\n\r\n" + body)) << answer;
   }
+}
+
+TEST_F(framing, as_many_headers_as_are_allowed_are_taken) {
+  std::string all;
+  for (int i = 0; i < 126; ++i) all += "A: b\r\n";
+  EXPECT_EQ(status(exchange("GET / HTTP/1.1\r\nHost: x\r\n" + all + "Connection: close\r\n\r\n")), "200");
 }
 
 TEST_F(framing, every_form_of_a_host_is_taken) {

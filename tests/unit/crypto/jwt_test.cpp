@@ -172,6 +172,7 @@ TEST(jwt, the_form_must_be_exact) {
   EXPECT_EQ(reason(token.substr(0, last_dot)), "TokenMalformed");
   EXPECT_EQ(reason(token.substr(0, last_dot + 1)), "TokenMalformed");
   EXPECT_EQ(reason(token + "="), "TokenMalformed");
+  EXPECT_EQ(reason(token.substr(0, last_dot + 1) + std::string(47, 'A')), "TokenMalformed");
   EXPECT_EQ(reason(" " + token), "TokenMalformed");
   EXPECT_EQ(reason(token + "\n"), "TokenMalformed");
   EXPECT_EQ(reason(std::string(9000, '.')), "TokenTooLarge");

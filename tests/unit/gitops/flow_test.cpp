@@ -248,6 +248,10 @@ TEST(validate, each_fault_has_its_pointer) {
   for (auto bad : {"", "/a", "a/", "a//b", "a/../b", "a/B", "a/-b", "a/b.c", "a/.git", "a/b\nc", "a\\b"}) {
     EXPECT_TRUE(pointers(make_change(bad)).starts_with("/directory ")) << bad;
   }
+  std::string deep = "a";
+  for (int i = 1; i < 16; ++i) deep += "/a";
+  EXPECT_TRUE(validate_change(make_change(deep)));
+  EXPECT_TRUE(pointers(make_change(deep + "/a")).starts_with("/directory "));
   for (auto bad : {"", ".git", ".gitmodules", "A.yaml", "-rf", "a/b", "a..b", "a.", "C:", "a\tb", "a_b"}) {
     auto c = make_change("a");
     c.files.clear();

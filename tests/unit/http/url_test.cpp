@@ -76,6 +76,8 @@ TEST(target, what_two_readers_could_read_differently_is_refused) {
       {"/caf\xc3\xa9", "BadEncoding"},
       {"/%ff", "NotUtf8"},
       {"/%c0%af", "NotUtf8"},
+      {"/%e0%80%80", "NotUtf8"},
+      {"/%f0%80%80%80", "NotUtf8"},
       {"/%ed%a0%80", "NotUtf8"},
       {"/%f4%90%80%80", "NotUtf8"},
       {"/%e2%82", "NotUtf8"},

@@ -68,6 +68,20 @@ TEST(json_codec, every_violation_with_its_pointer) {
   EXPECT_EQ(got.size(), 8u);
 }
 
+TEST(json_codec, integers_and_lists_have_their_bounds) {
+  auto why = [](const char* text) {
+    auto t = json::decode<outer_thing>(json::read(text).value());
+    if (t) return std::string("accepted");
+    auto failure = t.error();
+    return failure.violations().at(0).pointer + " " + failure.violations().at(0).message;
+  };
+  EXPECT_EQ(why(R"({"list":[{"name":"a","port":4294967297}]})"), "/list/0/port is out of range");
+  EXPECT_EQ(why(R"({"list":[{"name":"a","port":-2147483649}]})"), "/list/0/port is out of range");
+  EXPECT_EQ(why(R"({"list":[{"name":"a","port":18446744073709551615}]})"), "/list/0/port is out of range");
+  EXPECT_EQ(why(R"({"list":[{"name":"a"},{"name":"b"},{"name":"c"}]})"), "/list must have at most 2 items");
+  EXPECT_EQ(why(R"({"list":[{"name":"a"},{"name":"b"}]})"), "accepted");
+}
+
 TEST(json_codec, schema_inline_and_named) {
   auto s = json::schema<inner_thing>();
   EXPECT_EQ(json::write(s),

@@ -46,6 +46,7 @@ std::vector<refusal> refusals() {
       {R"({"name":"shop-"})", "/name", R"({"name":"s"})"},
       {R"({"name":"..\/x"})", "/name", R"({"name":"x"})"},
       {R"({"name":"kube-system"})", "/name", R"({"name":"cube"})"},
+      {R"({"name":"kube-public"})", "/name", R"({"name":"kubes"})"},
       {R"({"name":"default"})", "/name", R"({"name":"defaults"})"},
       {R"({"name":"flux-system"})", "/name", R"({"name":"flux"})"},
       {R"({"name":")" + std::string(54, 'a') + R"("})", "/name", R"({"name":")" + std::string(53, 'a') + R"("})"},
