@@ -2,8 +2,7 @@
 #include <kubeopera/core/metrics.hpp>
 
 #include <array>
-#include <cmath>
-#include <cstdio>
+#include <charconv>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -24,31 +23,37 @@ struct family {
   std::map<std::string, series> all;
 };
 
+// Backslash and line feed, and in label values the quote.
+void escape(std::string& out, std::string_view text, bool quote) {
+  for (char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '\\' || (quote && c == '"')) out += '\\';
+    out += c;
+  }
+}
+
 std::string label_text(metric_labels labels) {
   std::string out;
   for (auto [k, v] : labels) {
     if (!out.empty()) out += ',';
     out += k;
     out += "=\"";
-    for (char c : v) {
-      if (c == '\\' || c == '"') out += '\\';
-      if (c == '\n')
-        out += "\\n";
-      else
-        out += c;
-    }
+    escape(out, v, true);
     out += '"';
   }
   return out;
 }
 
+// The shortest text that reads back as the same number; digits rather than an exponent up to 2^53.
 std::string number(double v) {
-  char buf[32];
-  if (v == std::floor(v) && std::fabs(v) < 1e15)
-    std::snprintf(buf, sizeof buf, "%.0f", v);
-  else
-    std::snprintf(buf, sizeof buf, "%.9g", v);
-  return buf;
+  char buf[64];
+  bool whole = v > -9e15 && v < 9e15 && v == static_cast<double>(static_cast<std::int64_t>(v));
+  auto end = whole ? std::to_chars(buf, buf + sizeof buf, static_cast<std::int64_t>(v)).ptr
+                   : std::to_chars(buf, buf + sizeof buf, v).ptr;
+  return {buf, end};
 }
 
 std::string braces(const std::string& labels) { return labels.empty() ? "" : "{" + labels + "}"; }
@@ -58,6 +63,7 @@ std::string braces(const std::string& labels) { return labels.empty() ? "" : "{"
 struct metrics::state {
   mutable std::mutex mutex;
   std::map<std::string, family, std::less<>> families;
+  std::vector<std::function<void(metrics&)>> collectors;
   series& at(std::string_view name, const char* type, std::string_view help, metric_labels labels) {
     auto it = families.find(name);
     if (it == families.end()) it = families.emplace(std::string(name), family{type, std::string(help), {}}).first;
@@ -88,11 +94,29 @@ void metrics::observe(std::string_view name, std::string_view help, double secon
   s.value += seconds;
 }
 
-std::string metrics::expose() const {
+void metrics::total(std::string_view name, std::string_view help, double value, metric_labels labels) {
+  std::lock_guard lock(state_->mutex);
+  state_->at(name, "counter", help, labels).value = value;
+}
+
+void metrics::add_collector(std::function<void(metrics&)> collect) {
+  std::lock_guard lock(state_->mutex);
+  state_->collectors.push_back(std::move(collect));
+}
+
+std::string metrics::expose() {
+  std::vector<std::function<void(metrics&)>> collectors;
+  {
+    std::lock_guard lock(state_->mutex);
+    collectors = state_->collectors;
+  }
+  for (const auto& collect : collectors) collect(*this);
   std::lock_guard lock(state_->mutex);
   std::string out;
   for (const auto& [name, f] : state_->families) {
-    out += "# HELP " + name + " " + f.help + "\n# TYPE " + name + " " + f.type + "\n";
+    out += "# HELP " + name + " ";
+    escape(out, f.help, false);
+    out += "\n# TYPE " + name + " " + f.type + "\n";
     for (const auto& [labels, s] : f.all) {
       if (f.type != "histogram") {
         out += name + braces(labels) + " " + number(s.value) + "\n";
