@@ -86,6 +86,12 @@ constexpr const char* dead_sql =
     "update outbox set dead_at = now(), claim = null, claimed_at = null, last_error = $4"
     " where seq = $1 and claim = $2::uuid and attempts = $3 and done_at is null";
 
+// How much is open and for how long. The planner takes the partial index of open rows.
+constexpr std::chrono::seconds depth_interval{5};
+constexpr const char* depth_sql =
+    "select count(*) as n, coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as age from outbox"
+    " where done_at is null and dead_at is null";
+
 std::string seconds(duration d) { return std::to_string(std::chrono::duration<double>(d).count()); }
 
 struct relay_state {
@@ -180,10 +186,27 @@ asio::awaitable<void> deliver(std::shared_ptr<relay_state> s, outbox_row row) {
   s->changed.notify();
 }
 
+// What every relay on the table sees alike; asked now and then, not at each change.
+asio::awaitable<void> measure_depth(relay_state& s) {
+  if (!s.stats) co_return;
+  statement st(depth_sql);
+  auto r = co_await s.pool->query(st);
+  if (!r) co_return;  // a database that is down is told of by whoever needs it
+  s.stats->gauge("kubeopera_outbox_depth", "Outbox rows that are neither delivered nor given up",
+                 static_cast<double>(r->integer(0, "n")));
+  s.stats->gauge("kubeopera_outbox_oldest_age_seconds", "Age of the oldest of them",
+                 std::strtod(r->str(0, "age").c_str(), nullptr));
+}
+
 // Renews the claims while deliveries are under way, and deletes old rows now and then.
 asio::awaitable<void> keep_house(std::shared_ptr<relay_state> s) {
   auto next_trim = s->clk->steady() + std::chrono::seconds(30);
+  auto next_look = s->clk->steady();
   while (true) {
+    if (s->clk->steady() >= next_look) {
+      co_await measure_depth(*s);
+      next_look = s->clk->steady() + depth_interval;
+    }
     auto slept = co_await sleep_for(s->options.lease / 3);
     if (!slept) co_return;
     if (s->in_work > 0) {

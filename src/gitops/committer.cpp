@@ -18,6 +18,7 @@ using namespace detail;
 
 constexpr int compact_every = 64;
 constexpr std::size_t max_haves = 32;
+constexpr const char* changes_help = "Changes committed to the fleet repository";
 constexpr int max_splits = 24;  // enough to single out two or three refused changes of a full batch
 
 std::int64_t seconds_of(system_time t) { return std::chrono::duration_cast<std::chrono::seconds>(t.time_since_epoch()).count(); }
@@ -64,7 +65,11 @@ class batching_committer : public committer {
         clock_(clk),
         log_(log),
         metrics_(m),
-        builder_(store_, options_.author_name, options_.author_email) {}
+        builder_(store_, options_.author_name, options_.author_email) {
+    for (const auto* answer : {"accepted", "rejected", "failed"}) count_push(answer, 0);
+    for (const auto* outcome : {"committed", "unchanged", "failed"}) count_batch(outcome, 0);
+    if (metrics_) metrics_->count("kubeopera_git_changes_total", changes_help, {}, 0);
+  }
 
   task<void> run() override {
     KUBEOPERA_CO_CHECK(validate_branch(options_.branch));
@@ -237,21 +242,22 @@ class batching_committer : public committer {
           flow.pushed(co_await push(a));
           break;
         case push_flow::step::pause:
-          count("kubeopera_git_push_retries_total", "Pushes that had to be tried again");
+          if (metrics_) metrics_->count("kubeopera_git_push_retries_total", "Pushes that had to be tried again");
           KUBEOPERA_CO_CHECK(co_await clock_.sleep(std::max<duration>(delays.next(), flow.asked_to_wait())));
           flow.paused();
           break;
         case push_flow::step::failed:
           tip_known_ = false;
+          count_batch("failed");
+          observe_batch(begun);
           co_return flow.failure();
         case push_flow::step::done:
           break;
       }
     }
     finish(a, flow.outcome());
-    if (metrics_)
-      metrics_->observe("kubeopera_git_batch_seconds", "Time from taking a batch to its push's answer",
-                        std::chrono::duration<double>(clock_.steady() - begun).count());
+    count_batch(flow.outcome() == push_flow::outcome_kind::unchanged ? "unchanged" : "committed");
+    observe_batch(begun);
     co_await compact_sometimes();
     co_return result<void>();
   }
@@ -290,7 +296,7 @@ class batching_committer : public committer {
     if (a.sent.empty() || a.sent.back().first != commit) a.sent.emplace_back(commit, a.built->changed);
     auto sending = remote_->push(options_.branch, a.base, commit, a.built->pack.pack);
     auto answer = co_await with_deadline(options_.push_timeout, std::move(sending));
-    count("kubeopera_git_pushes_total", "Pushes sent to the fleet repository");
+    count_push(answer ? "accepted" : answer.error().transient() ? "failed" : "rejected");
     if (!answer) {
       log_.debug("a push was not accepted", {{"commit", commit}, {"error", answer.error()}});
       co_return answer.error();
@@ -317,7 +323,7 @@ class batching_committer : public committer {
     }
     if (committed) {
       log_.info("committed", {{"commit", done.commit}, {"changes", changes}});
-      count("kubeopera_git_changes_total", "Changes committed to the fleet repository", static_cast<double>(changes));
+      if (metrics_) metrics_->count("kubeopera_git_changes_total", changes_help, {}, static_cast<double>(changes));
       ++commits_;
     }
   }
@@ -348,8 +354,19 @@ class batching_committer : public committer {
     for (const auto& entry : left) answer(*entry, error(errc::cancelled, "Cancelled", "the committer was stopped"));
   }
 
-  void count(std::string_view name, std::string_view help, double by = 1) {
-    if (metrics_) metrics_->count(name, help, {}, by);
+  void count_push(std::string_view answer, double by = 1) {
+    if (metrics_)
+      metrics_->count("kubeopera_git_pushes_total",
+                      "Pushes by the answer: rejected ones found the branch moved or were refused, failed ones got none",
+                      {{"result", answer}}, by);
+  }
+  void count_batch(std::string_view outcome, double by = 1) {
+    if (metrics_) metrics_->count("kubeopera_git_batches_total", "Batches by how they ended", {{"result", outcome}}, by);
+  }
+  void observe_batch(steady_time begun) {
+    if (metrics_)
+      metrics_->observe("kubeopera_git_batch_seconds", "Time from taking a batch to its push's answer",
+                        std::chrono::duration<double>(clock_.steady() - begun).count());
   }
 
   std::shared_ptr<object_store> store_;
@@ -369,6 +386,10 @@ class batching_committer : public committer {
 };
 
 }  // namespace
+
+task<void> remote::may_push() {
+  co_return error(errc::unsupported, "CannotTell", "this remote does not tell whether a push would be let in");
+}
 
 std::shared_ptr<committer> make_committer(asio::any_io_executor, std::shared_ptr<object_store> store,
                                           std::unique_ptr<remote> origin, committer_options options, clock& clk, logger& log,

@@ -111,6 +111,14 @@ class file_remote : public remote {
     co_return id ? std::optional<std::string>(id->hex()) : std::optional<std::string>();
   }
 
+  task<void> may_push() override {
+    for (const char* part : {"/objects/pack", "/refs/heads"})
+      if (::access((directory_ + part).c_str(), W_OK | X_OK) != 0)
+        co_return error(errc::permission_denied, "GitForbidden", "the repository cannot be written to")
+            .with_detail(directory_ + part);
+    co_return result<void>();
+  }
+
   task<void> fetch(const std::string& want, const std::vector<std::string>&) override {
     if (shared_) co_return result<void>();
     KUBEOPERA_CO_TRY(auto source, other_side());

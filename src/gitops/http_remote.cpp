@@ -61,6 +61,13 @@ class http_remote : public remote {
     co_return tip_in(*upload_, branch);
   }
 
+  task<void> may_push() override {
+    KUBEOPERA_CO_TRY(auto offered, co_await discover("git-receive-pack"));
+    if (!offered.has("report-status"))
+      co_return error(errc::unsupported, "GitServer", "the Git server does not report what became of a push");
+    co_return result<void>();
+  }
+
   task<void> fetch(const std::string& want, const std::vector<std::string>& have) override {
     KUBEOPERA_CO_CHECK(parse_oid(want));
     if (!upload_) {

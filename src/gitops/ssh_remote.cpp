@@ -153,6 +153,15 @@ class ssh_remote : public remote {
     co_return tip_in(offered, branch);
   }
 
+  task<void> may_push() override {
+    KUBEOPERA_CO_TRY(auto s, session::open(executor_, options_, "git-receive-pack"));
+    KUBEOPERA_CO_TRY(auto offered, co_await s->greet());
+    KUBEOPERA_CO_CHECK(co_await s->write("0000"));
+    if (!offered.has("report-status"))
+      co_return error(errc::unsupported, "GitServer", "the Git server does not report what became of a push");
+    co_return result<void>();
+  }
+
   task<void> fetch(const std::string& want, const std::vector<std::string>& have) override {
     KUBEOPERA_CO_CHECK(parse_oid(want));
     KUBEOPERA_CO_TRY(auto s, session::open(executor_, options_, "git-upload-pack"));

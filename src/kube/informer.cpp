@@ -26,9 +26,11 @@ struct informer::state {
   std::mutex handlers_mutex;  // held while changes are delivered, so that a new handler misses none and sees none twice
   std::vector<informer_handler> handlers;
 
-  mutable std::mutex mutex;  // of the two below
+  mutable std::mutex mutex;  // of the ones below
   std::string version;
   std::optional<error> trouble;
+  std::uint64_t lists = 0, events = 0, errors = 0;
+  std::optional<steady_time> heard_at;
 };
 
 namespace {
@@ -53,7 +55,7 @@ void publish(informer::state& s, const detail::changes& all) {
 
 // Steps the machine under the handlers' lock: cache and deliveries change together.
 template <class Step>
-void advance(informer::state& s, detail::informer_machine& machine, Step step) {
+void advance(informer::state& s, detail::informer_machine& machine, Step step, std::uint64_t informer::state::* counter) {
   bool first = false;
   {
     std::lock_guard lock(s.handlers_mutex);
@@ -63,6 +65,8 @@ void advance(informer::state& s, detail::informer_machine& machine, Step step) {
       std::lock_guard inner(s.mutex);
       s.version = machine.resource_version();
       s.trouble.reset();
+      s.heard_at = s.time().steady();
+      if (counter) ++(s.*counter);
     }
     first = machine.synced() && !s.synced.exchange(machine.synced());
     if (all.empty() && !first) return;
@@ -75,6 +79,7 @@ void failed(informer::state& s, detail::informer_machine& machine, const error& 
   {
     std::lock_guard lock(s.mutex);
     s.trouble = what;
+    ++s.errors;
   }
   machine.on_error(what);
 }
@@ -115,7 +120,8 @@ struct open_watch {
 task<void> list_step(state_ptr s, detail::informer_machine& machine, detail::informer_step step) {
   auto options = page_options(*s, step);
   KUBEOPERA_CO_TRY(auto page, co_await s->source->list(s->type, s->options.ns, options));
-  advance(*s, machine, [&] { return machine.on_page(std::move(page)); });
+  bool last = page.continue_token.empty();
+  advance(*s, machine, [&] { return machine.on_page(std::move(page)); }, last ? &informer::state::lists : nullptr);
   co_return result<void>();
 }
 
@@ -130,7 +136,7 @@ task<void> open_step(state_ptr s, detail::informer_machine& machine, detail::inf
 task<void> event_step(state_ptr s, detail::informer_machine& machine, open_watch& watch) {
   KUBEOPERA_CO_TRY(auto event, co_await watch.stream->next());
   if (event) {
-    advance(*s, machine, [&] { return machine.on_event(std::move(*event)); });
+    advance(*s, machine, [&] { return machine.on_event(std::move(*event)); }, &informer::state::events);
   } else {
     watch.stream.reset();
     machine.on_watch_end(s->time().steady() - watch.since);
@@ -222,6 +228,17 @@ notifier& informer::changed() noexcept { return state_->changed; }
 std::optional<error> informer::last_error() const {
   std::lock_guard lock(state_->mutex);
   return state_->trouble;
+}
+
+informer_stats informer::stats() const {
+  informer_stats out;
+  out.objects = state_->cache.size();
+  std::lock_guard lock(state_->mutex);
+  out.lists = state_->lists;
+  out.events = state_->events;
+  out.errors = state_->errors;
+  if (state_->heard_at) out.quiet = state_->time().steady() - *state_->heard_at;
+  return out;
 }
 
 const resource_type& informer::type() const noexcept { return state_->type; }

@@ -16,6 +16,7 @@ std::shared_ptr<kube::client> cache::hit(const reference& which, steady_time now
   if (it == s.entries.end()) return nullptr;
   const auto& e = *it->second;
   if (e.failure || now >= e.fresh_until) return nullptr;
+  ++s.hits;
   return e.client;
 }
 
@@ -30,6 +31,7 @@ cache::turn cache::take_turn(const reference& which, steady_time now) {
   auto e = slot;
   turn out;
   if (now < e->fresh_until) {
+    ++s.hits;
     if (e->failure)
       out.ready.emplace(*e->failure);
     else
@@ -51,7 +53,10 @@ cache::turn cache::take_turn(const reference& which, steady_time now) {
 
 result<std::shared_ptr<kube::client>> cache::finish(const reference& which, entry& e, result<loaded> what,
                                                     steady_time fresh_until) {
-  std::unique_lock lock(shard_of(which).mutex);
+  auto& home = shard_of(which);
+  std::unique_lock lock(home.mutex);
+  ++home.misses;
+  if (!what) ++home.failures;
   e.loading = false;
   e.fresh_until = e.forced ? e.forced_at : fresh_until;
   if (what) {
@@ -108,6 +113,18 @@ void cache::sweep(shard& s, steady_time now) {
     const auto& e = *item.second;
     return !e.loading && e.fresh_until != steady_time{} && now > e.fresh_until + forget_after_;  // a new entry has no time yet
   });
+}
+
+resolver_stats cache::stats() const {
+  resolver_stats out;
+  for (const auto& s : shards_) {
+    std::lock_guard lock(s.mutex);
+    out.hits += s.hits;
+    out.misses += s.misses;
+    out.failures += s.failures;
+    out.entries += s.entries.size();
+  }
+  return out;
 }
 
 }  // namespace kubeopera::inline v1::vcluster::detail

@@ -85,11 +85,14 @@ class cache {
   void invalidate(const reference& which, const kube::client* only, steady_time now);
   /// True once in six hours for each entry.
   bool should_warn(const reference& which, entry& e, system_time now);
+  resolver_stats stats() const;
 
  private:
   struct alignas(64) shard {
     mutable std::mutex mutex;
     std::unordered_map<reference, std::shared_ptr<entry>, reference_hash, reference_equal> entries;
+    mutable std::uint64_t hits = 0;  // counted under the lock that a hit takes anyway
+    std::uint64_t misses = 0, failures = 0;
   };
   static constexpr std::size_t shard_count = 32;
   // The map uses the low bits.

@@ -194,6 +194,8 @@ std::shared_ptr<kube::client> resolver::cached(const reference& which) const noe
   return state_->memory.hit(which, state_->time().steady());
 }
 
+resolver_stats resolver::stats() const { return state_->memory.stats(); }
+
 void resolver::invalidate(const reference& which) { state_->memory.invalidate(which, nullptr, state_->time().steady()); }
 
 }  // namespace kubeopera::inline v1::vcluster

@@ -53,7 +53,8 @@ struct relay_options {
 /// Thread-safe. Any number of relays may work on one table: a row is delivered by one at a time, later rows of its aggregate
 /// wait for it, and a relay that lost its lease can change nothing any more. A crash between delivery and mark makes the row
 /// come again with the same id. Costs what is open, however many rows are done.
-/// Metrics: kubeopera_outbox_delivered_total, _retries_total, _dead_total, _fenced_total (label topic), kubeopera_outbox_in_work.
+/// Metrics: kubeopera_outbox_delivered_total, _retries_total, _dead_total, _fenced_total (label topic), kubeopera_outbox_in_work,
+/// and every few seconds kubeopera_outbox_depth and kubeopera_outbox_oldest_age_seconds of the whole table.
 class outbox_relay {
  public:
   virtual ~outbox_relay() = default;

@@ -31,6 +31,9 @@ class remote {
   /// Success is the server's word on the ref. Errors: conflict (moved meanwhile), permission_denied (refused, with the
   /// server's words), unavailable or deadline_exceeded (unknown outcome: ask tip()).
   virtual task<void> push(const std::string& branch, const std::string& from, const std::string& to, const std::string& pack) = 0;
+  /// Whether a push would be let in, as far as that can be told without one: nothing is written. The server may still refuse a
+  /// branch or a commit. Errors: those of tip(); unsupported where it cannot be told.
+  virtual task<void> may_push();
   /// True where the object store is the remote repository itself: nothing has to travel.
   virtual bool shares_store() const { return false; }
 };

@@ -44,6 +44,16 @@ struct informer_handler {
   std::function<void(const object_ptr& last)> deleted;                        ///< the last state that was seen
 };
 
+/// What an informer has done so far.
+struct informer_stats {
+  informer_stats() = default;
+  std::size_t objects = 0;        ///< in the copy
+  std::uint64_t lists = 0;        ///< complete lists; more than one: it had to list again
+  std::uint64_t events = 0;       ///< of the watches, bookmarks included
+  std::uint64_t errors = 0;       ///< steps that failed
+  std::optional<duration> quiet;  ///< since the server last said anything; nullopt before it did
+};
+
 /// The local copy.
 ///
 /// Promises: what readers see comes from the API server in its order; where resourceVersions can be compared an object never goes
@@ -80,6 +90,8 @@ class informer {
   notifier& changed() noexcept;
   /// What went wrong last, until the next success. For health pages.
   std::optional<error> last_error() const;
+  /// For metrics.
+  informer_stats stats() const;
   const resource_type& type() const noexcept;
 
   struct state;

@@ -8,6 +8,7 @@
 #include <kubeopera/kube/kubeconfig.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,6 +46,15 @@ struct resolver_options {
   logger* log = nullptr;                  ///< must outlive the resolver
 };
 
+/// What a resolver has answered so far.
+struct resolver_stats {
+  resolver_stats() = default;
+  std::uint64_t hits = 0;      ///< from memory, known failures included
+  std::uint64_t misses = 0;    ///< the Secret was read
+  std::uint64_t failures = 0;  ///< of these, without a client to show for it
+  std::size_t entries = 0;
+};
+
 /// Thread safety: all members may be called from any thread. Lifetime: clients that were given out outlive the resolver.
 class resolver {
  public:
@@ -62,6 +72,8 @@ class resolver {
   std::shared_ptr<kube::client> cached(const reference& which) const noexcept;
   /// Reads the Secret again for the next caller, at most once a second for each vCluster.
   void invalidate(const reference& which);
+  /// For metrics.
+  resolver_stats stats() const;
 
   struct state;
 
