@@ -57,6 +57,13 @@ std::string session_options(const connection_options& o, std::string_view from_u
   return out;
 }
 
+// libpq quotes the part of a URL that it cannot read, which may be the password.
+std::string without_quotes(std::string text) {
+  if (auto at = text.find(": \""); at != std::string::npos) text.resize(at);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 // The value of one keyword in a URL or keyword string; the error is libpq's.
 result<std::string> url_keyword(const std::string& url, std::string_view keyword) {
   char* problem = nullptr;
@@ -64,7 +71,7 @@ result<std::string> url_keyword(const std::string& url, std::string_view keyword
   if (!all) {
     std::string text = problem ? problem : "out of memory";
     PQfreemem(problem);
-    return error(errc::invalid_argument, "BadDatabaseUrl", "the database URL cannot be read").with_detail(text);
+    return error(errc::invalid_argument, "BadDatabaseUrl", "the database URL cannot be read").with_detail(without_quotes(text));
   }
   std::string value;
   for (auto* o = all; o->keyword; ++o)
