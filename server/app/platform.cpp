@@ -1,7 +1,9 @@
 #include "server/app/platform.hpp"
 
+#include "server/app/health.hpp"
 #include "server/app/migrations.hpp"
 #include "server/app/roles.hpp"
+#include "server/app/self_metrics.hpp"
 #include "server/services/api/service.hpp"
 #include "server/services/app/service.hpp"
 
@@ -30,6 +32,8 @@ struct platform::state {
   std::shared_ptr<app_controller::delivery_watch> deliveries;
   std::shared_ptr<control::queue> app_keys, reaper_keys;
   std::shared_ptr<events::outbox_relay> relay;
+  std::function<void()> wake_outbox;
+  std::vector<web::readiness_check> health;
   std::unique_ptr<kube::leader_elector> elector;
   notifier leading;
   bool is_leading = false;
@@ -41,7 +45,9 @@ struct platform::state {
   api::vcluster_lookup lookup();
   result<void> wire();
   void wire_informers();
+  void wire_database();
   void wire_api();
+  void wire_outbox(std::shared_ptr<api::resource_sync> sync);
   void wire_controller();
   void wire_election();
   result<void> wire_faces();
@@ -49,8 +55,6 @@ struct platform::state {
 };
 
 namespace {
-
-asio::awaitable<result<void>> finish(result<void> r) { co_return r; }
 
 // An informer as a component that is ready once it has listed.
 void add_informer(control::manager& m, std::string name, std::shared_ptr<kube::informer> informer) {
@@ -120,19 +124,38 @@ void platform::state::wire_informers() {
   tenants = std::make_shared<kube::informer>(s.host, kube::types::kubeopera_tenants(), o);
   add_informer(*manager, "apps cache", apps);
   add_informer(*manager, "tenants cache", tenants);
+  watch_informer(*s.stats, apps);
+  watch_informer(*s.stats, tenants);
+  health.push_back(cluster_check(s.host, apps));
   vcluster::resolver_options r;
   r.connect_to = s.connect_to;
   r.time = s.clk;
   r.log = s.log.get();
   resolver = std::make_shared<vcluster::resolver>(s.executor, s.host, r);
+  watch_resolver(*s.stats, resolver);
 }
 
-void platform::state::wire_api() {
+void platform::state::wire_database() {
   postgres::pool_options p;
   p.url = s.database_url;
   p.schema = find_role("api")->schema;
   p.size = 8;
-  pool = postgres::make_pool(s.executor, p, *s.log);
+  pool = postgres::make_pool(s.executor, p, *s.log, s.stats.get());
+  health.push_back(database_check(pool));
+}
+
+void platform::state::wire_outbox(std::shared_ptr<api::resource_sync> sync) {
+  events::relay_options ro;
+  ro.lease = std::chrono::seconds(3);  // how long rows of a killed process wait
+  auto keys = reaper_keys;
+  events::outbox_sink sink = [sync, keys](const events::outbox_row& row) { return deliver_row(sync, keys, row); };
+  relay = events::make_outbox_relay(s.executor, pool, sink, ro, *s.clk, *s.log, s.stats.get());
+  auto running = relay;
+  manager->add(control::group::http, "outbox relay", [running] { return running->run(); });
+  wake_outbox = [running] { running->wake(); };
+}
+
+void platform::state::wire_api() {
   auto store = std::make_shared<api::store>(pool);
   auto sync = std::make_shared<api::resource_sync>(store, s.host, s.system_namespace);
   reaper_keys = std::make_shared<control::queue>("reaper", control::queue_options(), *s.clk, s.stats.get());
@@ -154,13 +177,7 @@ void platform::state::wire_api() {
       KUBEOPERA_CO_CHECK(co_await sleep_for(going ? std::chrono::minutes(5) : std::chrono::seconds(1)));
     }
   });
-  events::relay_options ro;
-  ro.lease = std::chrono::seconds(3);  // how long rows of a killed process wait
-  auto keys = reaper_keys;
-  events::outbox_sink sink = [sync, keys](const events::outbox_row& row) { return deliver_row(sync, keys, row); };
-  relay = events::make_outbox_relay(s.executor, pool, sink, ro, *s.clk, *s.log, s.stats.get());
-  auto running = relay;
-  manager->add(control::group::http, "outbox relay", [running] { return running->run(); });
+  wire_outbox(sync);
   api::live_options lo;
   lo.system_namespace = s.system_namespace;
   lo.apps_https_port = s.apps_https_port;
@@ -169,15 +186,9 @@ void platform::state::wire_api() {
   ao.apps_base_domain = s.apps_base_domain;
   ao.apps_https_port = s.apps_https_port;
   ao.system_namespace = s.system_namespace;
-  auto service = std::make_shared<api::api_service>(store, live, s.host, ao, [running] { running->wake(); }, *s.clk);
+  auto service = std::make_shared<api::api_service>(store, live, s.host, ao, wake_outbox, *s.clk);
   auto o = face_options(*find_role("api"));
   o.idempotency = api::make_idempotency(pool);
-  auto pg = pool;
-  o.ready.push_back({"database", [pg]() -> task<void> {
-                       postgres::statement ping("select 1");
-                       auto r = co_await pg->query(ping);
-                       co_return r ? result<void>() : result<void>(r.error());
-                     }});
   auto router = std::make_unique<web::router>(o);
   router->add(api::api_service::routes(service));
   routers["api"] = std::move(router);
@@ -187,12 +198,15 @@ void platform::state::wire_controller() {
   gitops::committer_options co;
   co.branch = s.delivery.fleet_branch;
   committer = gitops::make_committer(s.executor, s.fleet_store, s.fleet_remote(), co, *s.clk, *s.log, s.stats.get());
+  watch_committer(*s.stats, committer);
+  health.push_back(git_check(s.fleet_remote(), co.branch));
   auto git = committer;
   manager->add(control::group::leader_elected, "committer", [git] { return git->run(); });
   app_keys = std::make_shared<control::queue>("app-controller", control::queue_options(), *s.clk, s.stats.get());
   auto keys = app_keys;
   auto wake = [keys](const std::string& key) { keys->add(key); };
   deliveries = std::make_shared<app_controller::delivery_watch>(s.executor, wake, *s.log);
+  watch_deliveries(*s.stats, deliveries);
   kube::informer_handler h;
   h.added = [keys](const kube::object_ptr& o) { keys->add(kube::key_of(*o).str()); };
   h.updated = [keys](const kube::object_ptr& before, const kube::object_ptr& now) {
@@ -238,14 +252,7 @@ web::router_options platform::state::face_options(const role& r) {
   o.clk = s.clk;
   o.log = s.log.get();
   o.stats = s.stats.get();
-  auto cache = apps;
-  o.ready.push_back({"host cluster", [cache] {
-                       auto e = cache->last_error();
-                       if (e) return finish(*e);
-                       if (!cache->synced())
-                         return finish(error(errc::unavailable, "NotSynced", "the first list has not ended yet"));
-                       return finish(result<void>());
-                     }});
+  o.ready = health;  // of the process: what any of its roles needs
   return o;
 }
 
@@ -265,6 +272,7 @@ result<void> platform::state::wire_faces() {
     KUBEOPERA_TRY(auto made, http::server::listen(s.executor, o, router->handler(), *s.log));
     std::shared_ptr<http::server> server = std::move(made);
     ports[name] = server->port();
+    watch_server(*s.stats, r->service, server);
     manager->add(control::group::http, name + " http", [server] { return serve(server); });
   }
   return {};
@@ -309,12 +317,14 @@ result<void> platform::state::wire() {
     };
   }
   manager = std::make_unique<control::manager>(s.executor, mo, *s.log);
+  watch_process(*s.stats, web::router_options().version);
+  if (has("api")) wire_database();
   wire_informers();
-  if (has("api")) wire_api();
   if (has("app-controller")) {
     if (s.elect_leader) wire_election();
     wire_controller();
   }
+  if (has("api")) wire_api();
   return wire_faces();
 }
 

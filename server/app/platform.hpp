@@ -32,7 +32,7 @@ struct surroundings {
   /// Where a service of the host cluster is reached; embedded: a loopback port. Empty result: by its own name.
   std::function<std::string(const std::string& svc_host)> connect_to;
   std::shared_ptr<gitops::object_store> fleet_store;
-  std::function<std::unique_ptr<gitops::remote>()> fleet_remote;
+  std::function<std::unique_ptr<gitops::remote>()> fleet_remote;  ///< a new one at each call
   std::string database_url;
   std::function<result<web::identity>(std::string_view)> authenticate;
   std::string system_namespace = "kubeopera-system";

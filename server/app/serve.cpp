@@ -57,9 +57,11 @@ result<std::shared_ptr<kube::client>> host_client(asio::any_io_executor executor
 }
 
 // Credentials of the fleet repository: a Secret as Flux reads it (username, password; or identity, known_hosts).
-task<std::unique_ptr<gitops::remote>> open_remote(asio::any_io_executor executor, const settings& s,
-                                                  std::shared_ptr<kube::client> host,
-                                                  std::shared_ptr<gitops::object_store> store) {
+// What comes out makes a new remote at each call.
+task<std::function<std::unique_ptr<gitops::remote>()>> open_remote(asio::any_io_executor executor, const settings& s,
+                                                                   std::shared_ptr<kube::client> host,
+                                                                   std::shared_ptr<gitops::object_store> store) {
+  std::function<std::unique_ptr<gitops::remote>()> make;
   std::map<std::string, std::string> credentials;
   if (!s.flux_git_secret_ref.empty()) {
     KUBEOPERA_CO_TRY(auto object, co_await host->get(kube::types::secrets(), {s.system_namespace, s.flux_git_secret_ref}));
@@ -90,14 +92,18 @@ task<std::unique_ptr<gitops::remote>> open_remote(asio::any_io_executor executor
     };
     KUBEOPERA_CO_CHECK(keep("identity", o.identity_file));
     KUBEOPERA_CO_CHECK(keep("known_hosts", o.known_hosts_file));
-    co_return gitops::make_ssh_remote(executor, o, store);
+    make = [=] { return gitops::make_ssh_remote(executor, o, store); };
+    co_return make;
   }
   auto url = http::parse_url(s.flux_git_url);
   if (!url)
     co_return error(errc::invalid_argument, "InvalidSettings", "FLUX_GIT_URL must be an https:// or ssh:// URL")
         .with_violation("FLUX_GIT_URL", url.error().message());
   KUBEOPERA_CO_TRY(auto transport, http::make_client(executor, http::client_options(url->origin())));
-  co_return gitops::make_http_remote(transport, url->target, store, credentials["username"], secret(credentials["password"]));
+  auto path = url->target, user = credentials["username"];
+  secret password(credentials["password"]);
+  make = [=] { return gitops::make_http_remote(transport, path, store, user, password); };
+  co_return make;
 }
 
 task<surroundings> gather(asio::any_io_executor executor, const settings& s, const std::vector<std::string>& roles) {
@@ -129,9 +135,7 @@ task<surroundings> gather(asio::any_io_executor executor, const settings& s, con
       co_return error(errc::invalid_argument, "InvalidSettings", "FLUX_GIT_URL is required")
           .with_violation("FLUX_GIT_URL", "is required");
     KUBEOPERA_CO_TRY(out.fleet_store, gitops::open_store(s.store_dir + "/fleet.git"));
-    KUBEOPERA_CO_TRY(auto remote, co_await open_remote(executor, s, out.host, out.fleet_store));
-    auto holder = std::make_shared<std::unique_ptr<gitops::remote>>(std::move(remote));
-    out.fleet_remote = [holder] { return std::move(*holder); };
+    KUBEOPERA_CO_TRY(out.fleet_remote, co_await open_remote(executor, s, out.host, out.fleet_store));
   }
   co_return std::move(out);
 }

@@ -3,7 +3,9 @@
 
 #include "server/web/identity.hpp"
 
+#include <kubeopera/core/log.hpp>
 #include <kubeopera/core/result.hpp>
+#include <kubeopera/core/trace.hpp>
 #include <kubeopera/http/message.hpp>
 
 #include <map>
@@ -19,6 +21,9 @@ namespace kubeopera::inline v1::web {
 struct call {
   http::request request;
   std::string request_id;
+  trace_context trace;    ///< this request's span; its parent is the caller's traceparent where that was valid
+  std::string route;      ///< the template of the path, "/api/v1/apps/{appId}"; "" where none matches
+  field_list about = {};  ///< ids for the log beside those of the path; a handler adds what it has made. Never secrets.
   identity who;
   /// Path parameters by name, decoded.
   std::vector<std::pair<std::string, std::string>> path;

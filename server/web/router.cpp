@@ -181,7 +181,11 @@ struct router::match {
   std::string allow;
 };
 
-router::router(router_options options) : options_(std::move(options)), root_(std::make_unique<node>()) {}
+router::router(router_options options)
+    : options_(std::move(options)),
+      root_(std::make_unique<node>()),
+      ready_(options_.ready, options_.service, *options_.clk, *options_.log, options_.stats),
+      telemetry_(options_.service, *options_.clk, *options_.log, options_.stats) {}
 router::~router() = default;
 
 void router::add(std::vector<route> rows) {
@@ -251,6 +255,13 @@ bool sane_request_id(std::string_view id) {
   if (id.empty() || id.size() > 64) return false;
   return std::all_of(id.begin(), id.end(),
                      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.'; });
+}
+
+// Goes on in the caller's trace; what is not one valid traceparent begins a new trace.
+trace_context trace_of(const http::fields& headers) {
+  if (headers.count("traceparent") != 1) return new_trace();
+  auto parent = parse_traceparent(*headers.get("traceparent"));
+  return parent ? child_of(*parent) : new_trace();
 }
 
 result<std::string_view> bearer(const http::fields& headers) {
@@ -329,24 +340,9 @@ task<http::response> router::run_route(const route& r, call& c) {
   co_return co_await r.run(c);
 }
 
-task<http::response> router::readiness() {
-  json::array checks;
-  bool all = true;
-  for (const auto& check : options_.ready) {
-    auto probe = check.probe();
-    auto r = co_await with_deadline<void>(std::chrono::seconds(2), std::move(probe));
-    json::object one{{"name", check.name}, {"ok", r.has_value()}};
-    if (!r) one["message"] = r.error().message();
-    all = all && r.has_value();
-    checks.push_back(std::move(one));
-  }
-  json::object o{{"status", all ? "ready" : "not ready"}, {"checks", std::move(checks)}};
-  co_return http::response(all ? 200 : 503, "application/json", json::write(o));
-}
-
 std::optional<http::response> router::builtin(const call& c, const std::string& path) {
   if (c.request.method != "GET" && c.request.method != "HEAD") return std::nullopt;
-  if (path == "healthz") return http::response(200, "text/plain; charset=utf-8", "ok\n");
+  if (path == "healthz" || path == "livez") return http::response(200, "text/plain; charset=utf-8", "ok\n");
   if (path == "metrics" && options_.stats)
     return http::response(200, "text/plain; version=0.0.4; charset=utf-8", options_.stats->expose());
   if (path == "openapi.json") return http::response(200, "application/json", json::write(openapi()));
@@ -364,8 +360,11 @@ task<http::response> router::dispatch(call& c) {
   KUBEOPERA_CO_CHECK(check_single(c.request.headers));
   c.query = std::move(target.query);
   if (target.segments.size() == 1) {
-    if (target.segments[0] == "readyz" && c.request.method == "GET") co_return co_await readiness();
+    c.route = "/" + target.segments[0];
+    bool reads = c.request.method == "GET" || c.request.method == "HEAD";
+    if (target.segments[0] == "readyz" && reads) co_return co_await ready_.answer();
     if (auto r = builtin(c, target.segments[0])) co_return std::move(*r);
+    c.route.clear();
   }
   auto m = find(target.segments, c.request.method, c);
   if (!m.path_exists) co_return no_such_path();
@@ -374,17 +373,8 @@ task<http::response> router::dispatch(call& c) {
     r.headers.set("Allow", m.allow);
     co_return std::move(r);
   }
-  auto started = options_.clk->steady();
-  auto reply = co_await run_route(*m.row, c);
-  if (options_.stats) {
-    auto seconds = std::chrono::duration<double>(options_.clk->steady() - started).count();
-    auto code = std::to_string(reply ? reply->status : status_of(reply.error().code()));
-    options_.stats->count("kubeopera_http_requests_total", "Requests served.",
-                          {{"service", options_.service}, {"route", m.row->operation_id}, {"code", code}});
-    options_.stats->observe("kubeopera_http_request_duration_seconds", "Time to the reply's head.", seconds,
-                            {{"service", options_.service}, {"route", m.row->operation_id}});
-  }
-  co_return std::move(reply);
+  c.route = m.row->path;
+  co_return co_await run_route(*m.row, c);
 }
 
 asio::awaitable<http::response> router::handle(http::request req) {
@@ -392,21 +382,21 @@ asio::awaitable<http::response> router::handle(http::request req) {
   c.request = std::move(req);
   auto given = c.request.headers.get("X-Request-Id");
   c.request_id = given && sane_request_id(*given) ? std::string(*given) : make_uuid_v7(*options_.clk);
+  c.trace = trace_of(c.request.headers);
+  telemetry::exchange watched(telemetry_, c);
   auto reply = co_await dispatch(c);
   http::response out;
+  std::optional<error> why;
   if (reply) {
     out = std::move(*reply);
   } else {
-    auto e = reply.error();
-    out = problem_response(e, c.request_id);
-    if (out.status >= 500)
-      options_.log->error(
-          "request failed",
-          {{"request_id", c.request_id}, {"method", c.request.method}, {"target", c.request.target}, {"error", e}});
+    why = reply.error();
+    out = problem_response(*why, c.request_id);
   }
   out.headers.set("X-Request-Id", c.request_id);
-  if (auto trace = c.request.headers.get("traceparent")) out.headers.set("traceparent", std::string(*trace));
+  out.headers.set("traceparent", c.trace.header());
   out.headers.set("X-Content-Type-Options", "nosniff");
+  watched.finish(out, why);
   co_return out;
 }
 

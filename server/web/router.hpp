@@ -1,7 +1,9 @@
 // The router: from a request to a handler and back. Knows no service.
 #pragma once
 
+#include "server/web/readiness.hpp"
 #include "server/web/route.hpp"
+#include "server/web/telemetry.hpp"
 
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/core/log.hpp>
@@ -34,12 +36,6 @@ class idempotency {
   virtual task<void> finish(const call& c, const std::string& key, const saved_reply& reply) = 0;
   /// Forgets the reservation: the request had no effect.
   virtual task<void> abandon(const call& c, const std::string& key) = 0;
-};
-
-/// One thing that has to work for the service to be ready.
-struct readiness_check {
-  std::string name;
-  std::function<task<void>()> probe;
 };
 
 struct router_options {
@@ -78,11 +74,12 @@ class router {
   task<http::response> run_idempotent(const route& r, call& c, const std::string& key);
   result<void> admit(const route& r, call& c) const;
   std::optional<http::response> builtin(const call& c, const std::string& path);
-  task<http::response> readiness();
 
   router_options options_;
   std::vector<route> rows_;
   std::unique_ptr<node> root_;
+  readiness ready_;
+  telemetry telemetry_;
 };
 
 /// The OpenAPI 3.1 document of a table.

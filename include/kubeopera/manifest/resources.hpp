@@ -18,6 +18,13 @@ inline constexpr const char* tenant_api_version = "tenancy.kubeopera.io/v1alpha1
 /// Finalizer of both kinds.
 inline constexpr const char* finalizer_name = "kubeopera.io/cleanup";
 
+/// Annotations of both kinds: the request that the resource's present state comes from. Beside the spec, because they change
+/// nothing that is delivered. The controller copies them into the trailers of the commit (Kubeopera-Actor, Kubeopera-Request-Id,
+/// Traceparent), so that a trace id finds a change in the log, in the cluster and in Git.
+inline constexpr const char* actor_annotation = "kubeopera.io/actor";
+inline constexpr const char* request_id_annotation = "kubeopera.io/request-id";
+inline constexpr const char* traceparent_annotation = "kubeopera.io/traceparent";  ///< as the header traceparent of W3C
+
 /// metav1.Condition.
 struct resource_condition {
   std::string type;

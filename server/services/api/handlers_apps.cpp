@@ -100,6 +100,17 @@ std::vector<std::string> api_service::host_candidates(const app_row& a) const {
   return out;
 }
 
+origin origin_of(const web::call& c) { return {c.who.user, c.request_id, c.trace.header()}; }
+
+namespace {
+
+// For the access log.
+void name_app(web::call& c, const app_row& a) {
+  c.about = {{"app_id", a.id}, {"app", a.name}, {"revision", std::to_string(a.revision)}, {"cluster", a.vcluster}};
+}
+
+}  // namespace
+
 task<app_row> api_service::row_of(web::call& c) { co_return co_await store_->app(c.param("appId"), c.visible_tenant()); }
 
 task<app_view> api_service::view(const app_row& a, bool live_data) {
@@ -116,7 +127,7 @@ task<app_view> api_service::view(const app_row& a, bool live_data) {
   v.revision = s.revision;
   v.created_at = s.created_at;
   v.updated_at = s.updated_at;
-  v.updated_by = a.actor;
+  v.updated_by = a.from.actor;
   v.config = a.spec;
   if (live_data) {
     KUBEOPERA_CO_TRY(auto seen, co_await live_->observe(a));
@@ -191,8 +202,7 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
   a.name = b->name;
   a.resource = app_resource_name(a.name, a.id);
   a.spec = b.value;
-  a.actor = c.who.user;
-  a.request_id = c.request_id;
+  a.from = origin_of(c);
   a.created_at = a.updated_at = clock_.now();
   auto secrets = manifest::extract_secrets(a.spec);
   KUBEOPERA_CO_CHECK(co_await store_secrets(a, std::move(secrets)));
@@ -208,6 +218,7 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
     if (inserted || inserted.error().reason() != "host_taken") break;
   }
   if (!inserted) co_return explain_clash(inserted.error(), a.spec);
+  name_app(c, a);
   wake_outbox_();
   co_return std::move(reply);
 }
@@ -234,8 +245,7 @@ task<app_row> api_service::change(web::call& c, edit e) {
     if (secrets.empty() && same_spec(next.spec, row.spec)) co_return row;
     KUBEOPERA_CO_CHECK(co_await store_secrets(next, std::move(secrets)));
     next.revision = row.revision + 1;
-    next.actor = c.who.user;
-    next.request_id = c.request_id;
+    next.from = origin_of(c);
     auto hosts = domain_same ? std::vector<std::string>{row.host} : host_candidates(next);
     result<void> done = error();
     for (const auto& host : hosts) {
@@ -244,6 +254,7 @@ task<app_row> api_service::change(web::call& c, edit e) {
       if (done || done.error().reason() != "host_taken") break;
     }
     if (done) {
+      name_app(c, next);
       wake_outbox_();
       co_return co_await store_->app(row.id, std::nullopt);
     }
@@ -294,7 +305,9 @@ task<web::accepted<app_view>> api_service::delete_app(web::call& c) {
   if (wanted && *wanted != etag_of(row))
     co_return error(errc::failed_precondition, "VersionMismatch",
                     "the app has changed since; its ETag is now \"" + etag_of(row) + "\"");
+  name_app(c, row);
   if (!row.deleting) {
+    row.from = origin_of(c);
     KUBEOPERA_CO_CHECK(co_await store_->delete_app(row));
     wake_outbox_();
     row.deleting = true;

@@ -119,6 +119,7 @@ task<web::created<cloudspace_view>> api_service::create_cloudspace(web::call& c,
   s.name = b->name;
   s.display_name = b->display_name.empty() ? b->name : b->display_name;
   auto first = new_vcluster(s, s.name, b->quota, true);
+  first.from = origin_of(c);
   auto done = co_await store_->insert_cloudspace(s, first);
   if (!done) {
     auto e = done.error();
@@ -127,6 +128,7 @@ task<web::created<cloudspace_view>> api_service::create_cloudspace(web::call& c,
           .with_violation("/name", "is taken");
     co_return e;
   }
+  c.about = {{"cloudspace_id", s.id}, {"cloudspace", s.name}, {"cluster", first.name}};
   wake_outbox_();
   KUBEOPERA_CO_TRY(auto row, co_await store_->cloudspace(s.id, std::nullopt));
   KUBEOPERA_CO_TRY(auto v, co_await view_cloudspace(row));
@@ -142,7 +144,7 @@ task<web::tagged<cloudspace_view>> api_service::get_cloudspace(web::call& c) {
 task<web::accepted<cloudspace_view>> api_service::delete_cloudspace(web::call& c) {
   KUBEOPERA_CO_TRY(auto row, co_await store_->cloudspace(c.param("cloudSpaceId"), c.visible_tenant()));
   if (!row.deleting) {
-    KUBEOPERA_CO_CHECK(co_await store_->delete_cloudspace(row.id));
+    KUBEOPERA_CO_CHECK(co_await store_->delete_cloudspace(row.id, origin_of(c)));
     wake_outbox_();
     row.deleting = true;
   }
@@ -166,6 +168,7 @@ task<web::created<vcluster_view>> api_service::create_vcluster(web::call& c, web
   if (space.deleting) co_return error(errc::failed_precondition, "CloudSpaceDeleting", "this CloudSpace is being deleted");
   KUBEOPERA_CO_CHECK(check_quota(b->quota));
   auto v = new_vcluster(space, b->name, b->quota, false);
+  v.from = origin_of(c);
   auto done = co_await store_->insert_vcluster(v);
   if (!done) {
     auto e = done.error();
@@ -174,6 +177,7 @@ task<web::created<vcluster_view>> api_service::create_vcluster(web::call& c, web
           .with_violation("/name", "is taken");
     co_return e;
   }
+  c.about = {{"cluster", v.name}};
   wake_outbox_();
   KUBEOPERA_CO_TRY(auto row, co_await store_->vcluster(space.id, v.label));
   KUBEOPERA_CO_TRY(auto shown, co_await view_vcluster(row));
@@ -189,7 +193,9 @@ task<vcluster_view> api_service::get_vcluster(web::call& c) {
 task<web::accepted<vcluster_view>> api_service::delete_vcluster(web::call& c) {
   KUBEOPERA_CO_TRY(auto space, co_await store_->cloudspace(c.param("cloudSpaceId"), c.visible_tenant()));
   KUBEOPERA_CO_TRY(auto row, co_await store_->vcluster(space.id, c.param("name")));
+  c.about = {{"cluster", row.name}};
   if (!row.deleting) {
+    row.from = origin_of(c);
     KUBEOPERA_CO_CHECK(co_await store_->delete_vcluster(row));
     wake_outbox_();
     row.deleting = true;

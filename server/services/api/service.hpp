@@ -79,6 +79,9 @@ class api_service {
   clock& clock_;
 };
 
+/// The request as the origin of a row's state.
+origin origin_of(const web::call& c);
+
 /// The name of a vCluster's KubeOperaTenant: "<cloudspace>" or "<cloudspace>-<label>" with a hash of the row where it must be
 /// unique.
 std::string tenant_resource_name(const std::string& cloudspace, const std::string& label, const std::string& salt);

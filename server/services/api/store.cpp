@@ -20,8 +20,11 @@ error no_vcluster() { return {errc::not_found, "VClusterNotFound", "no such vClu
 constexpr const char* app_columns =
     "select a.id, a.tenant_id, a.cloudspace_id, c.name as cloudspace_name, a.vcluster, a.name, a.resource, a.host, a.spec, "
     "a.revision, "
-    "a.version, a.actor, a.request_id, a.created_at, a.updated_at, a.deleting from apps a join cloudspaces c on c.id = "
+    "a.version, a.actor, a.request_id, a.traceparent, a.created_at, a.updated_at, a.deleting from apps a join cloudspaces c on "
+    "c.id = "
     "a.cloudspace_id ";
+
+origin read_origin(const rows& r, std::size_t i) { return {r.str(i, "actor"), r.str(i, "request_id"), r.str(i, "traceparent")}; }
 
 result<app_row> read_app(const rows& r, std::size_t i) {
   app_row a;
@@ -35,8 +38,7 @@ result<app_row> read_app(const rows& r, std::size_t i) {
   a.host = r.str(i, "host");
   a.revision = r.integer(i, "revision");
   a.version = r.integer(i, "version");
-  a.actor = r.str(i, "actor");
-  a.request_id = r.str(i, "request_id");
+  a.from = read_origin(r, i);
   a.created_at = r.time(i, "created_at");
   a.updated_at = r.time(i, "updated_at");
   a.deleting = r.boolean(i, "deleting");
@@ -56,13 +58,17 @@ result<std::vector<app_row>> read_apps(const rows& r) {
 
 std::string spec_text(const manifest::app_spec& spec) { return json::write_canonical(json::encode(spec)); }
 
-statement outbox(const std::string& aggregate, const std::string& topic) {
-  return events::enqueue(aggregate, topic, json::object{{"resource", aggregate}});
+statement outbox(const std::string& aggregate, const std::string& topic, const origin& from) {
+  return events::enqueue(
+      aggregate, topic,
+      json::object{{"resource", aggregate}, {"request_id", from.request_id}, {"traceparent", from.traceparent}});
 }
 
 statement insert_revision(const app_row& a) {
-  return statement("insert into app_revisions (app_id, revision, spec, host, actor, request_id) values ($1, $2, $3, $4, $5, $6)",
-                   params{a.id, a.revision, spec_text(a.spec), a.host, a.actor, a.request_id});
+  return statement(
+      "insert into app_revisions (app_id, revision, spec, host, actor, request_id, traceparent) values ($1, $2, $3, $4, $5, $6, "
+      "$7)",
+      params{a.id, a.revision, spec_text(a.spec), a.host, a.from.actor, a.from.request_id, a.from.traceparent});
 }
 
 result<vcluster_row> read_vcluster(const rows& r, std::size_t i) {
@@ -74,6 +80,7 @@ result<vcluster_row> read_vcluster(const rows& r, std::size_t i) {
   v.label = r.str(i, "label");
   v.is_default = r.boolean(i, "is_default");
   v.deleting = r.boolean(i, "deleting");
+  v.from = read_origin(r, i);
   v.created_at = r.time(i, "created_at");
   KUBEOPERA_TRY(auto q, json::read(r.text(i, "quota")));
   KUBEOPERA_TRY(v.quota, json::decode<quota_model>(q));
@@ -82,13 +89,16 @@ result<vcluster_row> read_vcluster(const rows& r, std::size_t i) {
 
 constexpr const char* vcluster_columns =
     "select v.name, v.cloudspace_id, c.name as cloudspace_name, v.tenant_id, v.label, v.is_default, v.quota, v.created_at, "
-    "v.deleting "
+    "v.deleting, v.actor, v.request_id, v.traceparent "
     "from vclusters v join cloudspaces c on c.id = v.cloudspace_id ";
 
 statement insert_vcluster_row(const vcluster_row& v) {
   return statement(
-      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota) values ($1, $2, $3, $4, $5, $6)",
-      params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota))});
+      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota, actor, request_id, traceparent) values "
+      "($1, "
+      "$2, $3, $4, $5, $6, $7, $8, $9)",
+      params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota)), v.from.actor,
+             v.from.request_id, v.from.traceparent});
 }
 
 constexpr const char* cloudspace_columns =
@@ -122,7 +132,7 @@ task<void> store::insert_cloudspace(cloudspace_row c, vcluster_row first) {
   all.emplace_back("insert into cloudspaces (id, tenant_id, name, display_name) values ($1, $2, $3, $4)",
                    params{c.id, c.tenant_id, c.name, c.display_name});
   all.push_back(insert_vcluster_row(first));
-  all.push_back(outbox(first.name, "tenant"));
+  all.push_back(outbox(first.name, "tenant", first.from));
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
 }
@@ -154,8 +164,8 @@ task<std::vector<cloudspace_row>> store::cloudspaces(std::optional<std::string> 
   co_return out;
 }
 
-task<void> store::delete_cloudspace(std::string id) {
-  std::function<task<void>(postgres::session&)> body = [id](postgres::session& s) -> task<void> {
+task<void> store::delete_cloudspace(std::string id, origin from) {
+  std::function<task<void>(postgres::session&)> body = [id, from](postgres::session& s) -> task<void> {
     statement lock("select id from cloudspaces where id = $1 for update", params{id});
     KUBEOPERA_CO_TRY(auto found, co_await s.query(lock));
     if (found.empty()) co_return no_cloudspace();
@@ -165,10 +175,13 @@ task<void> store::delete_cloudspace(std::string id) {
       co_return error(errc::failed_precondition, "CloudSpaceNotEmpty", "delete its apps first; it still has " + n.str(0, "n"));
     statement mark("update cloudspaces set deleting = true, updated_at = now(), version = version + 1 where id = $1", params{id});
     KUBEOPERA_CO_CHECK(co_await s.query(mark));
-    statement marks("update vclusters set deleting = true where cloudspace_id = $1 returning name", params{id});
+    statement marks(
+        "update vclusters set deleting = true, actor = $2, request_id = $3, traceparent = $4 where cloudspace_id = $1 returning "
+        "name",
+        params{id, from.actor, from.request_id, from.traceparent});
     KUBEOPERA_CO_TRY(auto names, co_await s.query(marks));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      auto row = outbox(names.str(i, "name"), "tenant");
+      auto row = outbox(names.str(i, "name"), "tenant", from);
       KUBEOPERA_CO_CHECK(co_await s.query(row));
     }
     co_return result<void>();
@@ -181,7 +194,7 @@ task<void> store::delete_cloudspace(std::string id) {
 task<void> store::insert_vcluster(vcluster_row v) {
   std::vector<statement> all;
   all.push_back(insert_vcluster_row(v));
-  all.push_back(outbox(v.name, "tenant"));
+  all.push_back(outbox(v.name, "tenant", v.from));
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
 }
@@ -216,16 +229,17 @@ task<std::optional<vcluster_row>> store::vcluster_by_name(std::string name) {
 task<void> store::delete_vcluster(vcluster_row v) {
   if (v.is_default)
     co_return error(errc::failed_precondition, "VClusterIsDefault", "the default vCluster goes with its CloudSpace");
-  std::function<task<void>(postgres::session&)> body = [name = v.name](postgres::session& s) -> task<void> {
+  std::function<task<void>(postgres::session&)> body = [name = v.name, from = v.from](postgres::session& s) -> task<void> {
     statement lock("select name from vclusters where name = $1 for update", params{name});
     KUBEOPERA_CO_CHECK(co_await s.query(lock));
     statement used("select count(*) as n from apps where vcluster = $1", params{name});
     KUBEOPERA_CO_TRY(auto n, co_await s.query(used));
     if (n.integer(0, "n") > 0)
       co_return error(errc::failed_precondition, "VClusterNotEmpty", "delete its apps first; it still has " + n.str(0, "n"));
-    statement mark("update vclusters set deleting = true where name = $1", params{name});
+    statement mark("update vclusters set deleting = true, actor = $2, request_id = $3, traceparent = $4 where name = $1",
+                   params{name, from.actor, from.request_id, from.traceparent});
     KUBEOPERA_CO_CHECK(co_await s.query(mark));
-    auto row = outbox(name, "tenant");
+    auto row = outbox(name, "tenant", from);
     KUBEOPERA_CO_CHECK(co_await s.query(row));
     co_return result<void>();
   };
@@ -249,13 +263,14 @@ task<void> store::insert_app(app_row a, std::optional<statement> remember) {
   all.emplace_back(
       "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id, "
       "created_at, "
-      "updated_at) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12 from vclusters v where v.name = $4 and not "
+      "updated_at, traceparent) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13 from vclusters v where "
+      "v.name = $4 and not "
       "v.deleting",
-      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision, a.actor,
-             a.request_id, a.created_at});
+      params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision,
+             a.from.actor, a.from.request_id, a.created_at, a.from.traceparent});
   all.emplace_back("insert into host_claims (host, app_id) values ($1, $2)", params{a.host, a.id});
   all.push_back(insert_revision(a));
-  all.push_back(outbox(a.resource, "app"));
+  all.push_back(outbox(a.resource, "app", a.from));
   if (remember) all.push_back(std::move(*remember));
   auto done = co_await pool_->atomic_pipeline(all);
   if (!done) {
@@ -307,10 +322,12 @@ task<std::vector<app_row>> store::apps(std::optional<std::string> tenant, app_qu
 task<void> store::update_app(app_row a, std::int64_t expected_version) {
   std::function<task<void>(postgres::session&)> body = [a, expected_version](postgres::session& s) -> task<void> {
     statement update(
-        "update apps set host = $2, spec = $3, revision = $4, version = version + 1, actor = $5, request_id = $6, updated_at = "
-        "now() "
+        "update apps set host = $2, spec = $3, revision = $4, version = version + 1, actor = $5, request_id = $6, traceparent = "
+        "$8, "
+        "updated_at = now() "
         "where id = $1 and version = $7 and not deleting",
-        params{a.id, a.host, spec_text(a.spec), a.revision, a.actor, a.request_id, expected_version});
+        params{a.id, a.host, spec_text(a.spec), a.revision, a.from.actor, a.from.request_id, expected_version,
+               a.from.traceparent});
     KUBEOPERA_CO_TRY(auto done, co_await s.query(update));
     if (done.affected() == 0)
       co_return error(errc::conflict, "VersionChanged", "the app was changed or deleted meanwhile; read it again");
@@ -321,7 +338,7 @@ task<void> store::update_app(app_row a, std::int64_t expected_version) {
         "(select 1 from host_claims where app_id = $2::uuid and host = $1::text)",
         params{a.host, a.id});
     rest.push_back(insert_revision(a));
-    rest.push_back(outbox(a.resource, "app"));
+    rest.push_back(outbox(a.resource, "app", a.from));
     KUBEOPERA_CO_CHECK(co_await s.pipeline(rest));
     co_return result<void>();
   };
@@ -330,9 +347,11 @@ task<void> store::update_app(app_row a, std::int64_t expected_version) {
 
 task<void> store::delete_app(app_row a) {
   std::vector<statement> all;
-  all.emplace_back("update apps set deleting = true, version = version + 1, updated_at = now() where id = $1 and not deleting",
-                   params{a.id});
-  all.push_back(outbox(a.resource, "app"));
+  all.emplace_back(
+      "update apps set deleting = true, version = version + 1, updated_at = now(), actor = $2, request_id = $3, traceparent = $4 "
+      "where id = $1 and not deleting",
+      params{a.id, a.from.actor, a.from.request_id, a.from.traceparent});
+  all.push_back(outbox(a.resource, "app", a.from));
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
 }

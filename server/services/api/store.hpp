@@ -14,6 +14,12 @@
 
 namespace kubeopera::inline v1::api {
 
+/// The request that a row's present state comes from.
+struct origin {
+  std::string actor, request_id;
+  std::string traceparent;  ///< of the request's span
+};
+
 struct cloudspace_row {
   std::string id, tenant_id, name, display_name, default_vcluster;
   std::int64_t version = 1;
@@ -26,11 +32,13 @@ struct vcluster_row {
   std::string name, cloudspace_id, cloudspace_name, tenant_id, label;
   bool is_default = false, deleting = false;
   quota_model quota;
+  origin from;
   system_time created_at;
 };
 
 struct app_row {
-  std::string id, tenant_id, cloudspace_id, cloudspace_name, vcluster, name, resource, host, actor, request_id;
+  std::string id, tenant_id, cloudspace_id, cloudspace_name, vcluster, name, resource, host;
+  origin from;
   manifest::app_spec spec;
   std::int64_t revision = 1, version = 1;
   bool deleting = false;
@@ -48,13 +56,14 @@ class store {
   task<cloudspace_row> cloudspace(std::string id, std::optional<std::string> tenant);
   task<std::vector<cloudspace_row>> cloudspaces(std::optional<std::string> tenant, page_query q);
   /// Marks it and its vClusters for deletion. Errors: failed_precondition (CloudSpaceNotEmpty).
-  task<void> delete_cloudspace(std::string id);
+  task<void> delete_cloudspace(std::string id, origin from);
 
   task<void> insert_vcluster(vcluster_row row);
   task<std::vector<vcluster_row>> vclusters(std::string cloudspace_id);
   task<vcluster_row> vcluster(std::string cloudspace_id, std::string label);
   task<std::optional<vcluster_row>> vcluster_by_name(std::string name);
   /// Errors: failed_precondition (VClusterNotEmpty, VClusterIsDefault).
+  /// row.from is the request that asks for it.
   task<void> delete_vcluster(vcluster_row row);
   task<void> drop_vcluster(std::string name);
 
@@ -68,6 +77,7 @@ class store {
   /// Writes row as its next revision if the stored version is still row.version. Errors: conflict (VersionChanged),
   /// already_exists (host_taken).
   task<void> update_app(app_row row, std::int64_t expected_version);
+  /// Marks it for deletion; row.from is the request that asks for it.
   task<void> delete_app(app_row row);
   task<void> drop_app(std::string id);
   /// "app/<resource>" and "tenant/<name>" of the rows that are going away.

@@ -2,6 +2,8 @@
 
 #include <kubeopera/manifest/resources.hpp>
 
+#include <algorithm>
+
 namespace kubeopera::inline v1::api {
 namespace {
 
@@ -13,8 +15,8 @@ json::value app_spec_of(const app_row& a) {
   s.tenant_ref = a.vcluster;
   s.revision = a.revision;
   s.host = a.host;
-  s.actor = a.actor;
-  s.request_id = a.request_id;
+  s.actor = a.from.actor;
+  s.request_id = a.from.request_id;
   s.app = a.spec;
   return json::encode(s);
 }
@@ -30,10 +32,24 @@ json::value tenant_spec_of(const vcluster_row& v) {
   return json::encode(s);
 }
 
+json::object annotations_of(const origin& from) {
+  json::object out;
+  for (const auto& [key, value] : {std::pair(manifest::actor_annotation, &from.actor),
+                                   {manifest::request_id_annotation, &from.request_id},
+                                   {manifest::traceparent_annotation, &from.traceparent}})
+    if (!value->empty()) out[key] = *value;
+  return out;
+}
+
+void set_annotations(kube::object& o, const origin& from) {
+  auto& all = json::ensure_object(json::ensure_object(o, "metadata"), "annotations");
+  for (const auto& m : annotations_of(from)) all[m.key()] = m.value();
+}
+
 }  // namespace
 
 task<remainder> resource_sync::ensure(const kube::resource_type& type, const std::string& name, const json::value& spec,
-                                      std::int64_t revision) {
+                                      std::int64_t revision, const origin& from) {
   kube::write_options o;
   o.field_manager = "kubeopera-api";
   kube::object_key key{ns_, name};
@@ -44,6 +60,7 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
     if (!there) {
       auto fresh = kube::make_object(type, key);
       fresh["spec"] = spec;
+      set_annotations(fresh, from);
       written = co_await host_->create(type, fresh, o);
     } else {
       if (kube::being_deleted(*there))
@@ -51,6 +68,7 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
             .with_retry_after(std::chrono::seconds(1));
       if (json::get_int(*there, {"spec", "revision"}, 0) >= revision) co_return remainder::none;
       auto next = *there;
+      set_annotations(next, from);
       next["spec"] = spec;  // its resourceVersion makes this a compare-and-swap
       written = co_await host_->replace(type, next, o);
     }
@@ -61,7 +79,26 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
   co_return error(errc::unavailable, "ResourceContended", "the resource keeps changing");
 }
 
-task<remainder> resource_sync::remove(const kube::resource_type& type, const std::string& name) {
+// Says on the resource who asked, for the one who cleans up after it.
+task<void> resource_sync::annotate(const kube::resource_type& type, const kube::object& there, const origin& from) {
+  auto wanted = annotations_of(from);
+  bool same = std::all_of(wanted.begin(), wanted.end(),
+                          [&](const auto& m) { return kube::annotation_of(there, m.key()) == json::as_view(m.value()); });
+  if (same) co_return result<void>();
+  json::object patch{{"metadata", json::object{{"annotations", std::move(wanted)}}}};
+  kube::write_options o;
+  o.field_manager = "kubeopera-api";
+  auto done = co_await host_->patch(type, kube::key_of(there), kube::patch_kind::merge, patch, o);
+  if (!done && done.error().code() != errc::not_found) co_return done.error();
+  co_return result<void>();
+}
+
+task<remainder> resource_sync::remove(const kube::resource_type& type, const std::string& name, const origin& from) {
+  auto there = co_await host_->get(type, {ns_, name});
+  if (!there && there.error().code() == errc::not_found) co_return remainder::none;
+  if (!there) co_return there.error();
+  if (kube::being_deleted(*there)) co_return remainder::waiting;
+  KUBEOPERA_CO_CHECK(co_await annotate(type, *there, from));
   auto gone = co_await host_->remove(type, {ns_, name});
   if (!gone && gone.error().code() == errc::not_found) co_return remainder::none;
   if (!gone) co_return gone.error();
@@ -74,8 +111,9 @@ task<remainder> resource_sync::remove(const kube::resource_type& type, const std
 task<remainder> resource_sync::sync_app(const std::string& resource) {
   KUBEOPERA_CO_TRY(auto row, co_await store_->app_by_resource(resource));
   if (!row) co_return remainder::none;
-  if (!row->deleting) co_return co_await ensure(kube::types::kubeopera_apps(), resource, app_spec_of(*row), row->revision);
-  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_apps(), resource));
+  if (!row->deleting)
+    co_return co_await ensure(kube::types::kubeopera_apps(), resource, app_spec_of(*row), row->revision, row->from);
+  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_apps(), resource, row->from));
   if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await store_->drop_app(row->id));
   co_return left;
 }
@@ -84,8 +122,8 @@ task<remainder> resource_sync::sync_tenant(const std::string& name) {
   KUBEOPERA_CO_TRY(auto row, co_await store_->vcluster_by_name(name));
   if (!row) co_return remainder::none;
   // A tenant's resource has no revision: what the row says is written once and is not changed afterwards.
-  if (!row->deleting) co_return co_await ensure(kube::types::kubeopera_tenants(), name, tenant_spec_of(*row), 0);
-  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_tenants(), name));
+  if (!row->deleting) co_return co_await ensure(kube::types::kubeopera_tenants(), name, tenant_spec_of(*row), 0, row->from);
+  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_tenants(), name, row->from));
   if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await store_->drop_vcluster(name));
   co_return left;
 }

@@ -25,9 +25,10 @@ class resource_sync {
   task<remainder> sync_tenant(const std::string& name);
 
  private:
-  task<remainder> ensure(const kube::resource_type& type, const std::string& name, const json::value& spec,
-                         std::int64_t revision);
-  task<remainder> remove(const kube::resource_type& type, const std::string& name);
+  task<remainder> ensure(const kube::resource_type& type, const std::string& name, const json::value& spec, std::int64_t revision,
+                         const origin& from);
+  task<remainder> remove(const kube::resource_type& type, const std::string& name, const origin& from);
+  task<void> annotate(const kube::resource_type& type, const kube::object& there, const origin& from);
   std::shared_ptr<store> store_;
   std::shared_ptr<kube::client> host_;
   std::string ns_;

@@ -47,13 +47,34 @@ void delivery_watch::ensure(const std::string& tenant, std::shared_ptr<kube::cli
 
 void delivery_watch::forget(const std::string& tenant) {
   std::lock_guard lock(mutex_);
-  all_.erase(tenant);
+  auto it = all_.find(tenant);
+  if (it == all_.end()) return;
+  // Counters never go back.
+  auto s = it->second.cache->stats();
+  ended_.lists += s.lists;
+  ended_.events += s.events;
+  ended_.errors += s.errors;
+  all_.erase(it);
 }
 
 void delivery_watch::stop() {
   std::lock_guard lock(mutex_);
   for (auto& [name, e] : all_) e.running.stop();
   all_.clear();
+}
+
+std::pair<std::size_t, kube::informer_stats> delivery_watch::stats() {
+  std::lock_guard lock(mutex_);
+  kube::informer_stats sum = ended_;
+  for (const auto& [name, e] : all_) {
+    auto s = e.cache->stats();
+    sum.objects += s.objects;
+    sum.lists += s.lists;
+    sum.events += s.events;
+    sum.errors += s.errors;
+    if (s.quiet && (!sum.quiet || *s.quiet > *sum.quiet)) sum.quiet = s.quiet;
+  }
+  return {all_.size(), sum};
 }
 
 // ---- reconciler -----------------------------------------------------------------------------------------------------
@@ -103,7 +124,13 @@ task<outcome> reconciler::stop_at(step& s, const char* condition, const error& e
   for (const auto& v : violations) message += "; " + v.pointer + ": " + v.message;
   set_condition(s.status, condition, "False", e.reason(), message, generation, clock_.now());
   set_summary(s.status, "False", !stalled, stalled, e.reason(), message, generation, clock_.now());
+  bool news = json::encode(s.status) != json::encode(s.before);
   KUBEOPERA_CO_CHECK(co_await save_status(s));
+  if (news) {
+    auto ids = s.ids();
+    log_.log(stalled ? level::error : level::warn, "app delivery stopped",
+             {field(ids), {"step", condition}, {"reason", e.reason()}, {"error", e}});
+  }
   if (stalled) co_return outcome::stalled(e);
   co_return e;
 }
@@ -180,20 +207,15 @@ task<void> reconciler::commit(step& s) {
   change.directory = s.directory;
   change.files = s.rendered.files;
   change.subject = "Deploy " + s.spec.app.name + " to " + s.spec.tenant_ref + ", revision " + std::to_string(s.spec.revision);
-  change.trailers = {{"Kubeopera-App", s.spec.app_id},
-                     {"Kubeopera-Revision", std::to_string(s.spec.revision)},
-                     {"Kubeopera-Actor", s.spec.actor},
-                     {"Kubeopera-Request-Id", s.spec.request_id}};
+  change.trailers = s.trailers();
   KUBEOPERA_CO_TRY(auto receipt, co_await git_->submit(std::move(change)));
   s.status.commit = receipt.commit;
   s.status.revision = s.spec.revision;
   s.status.template_hash = s.rendered.template_hash;
   s.status.template_revision = s.rendered.template_revision;
   s.status.content_hash = s.rendered.content_hash;
-  log_.info("committed", {{"app", s.spec.app_id},
-                          {"resource", s.key.str()},
-                          {"commit", receipt.commit},
-                          {"revision", std::to_string(s.spec.revision)}});
+  auto ids = s.ids();
+  log_.info("app committed", {field(ids), {"commit", receipt.commit}});
   co_return result<void>();
 }
 
@@ -253,7 +275,12 @@ task<outcome> reconciler::observe_delivery(step& s) {
   bool failed = d.what == delivery::kind::failed || d.what == delivery::kind::suspended;
   set_condition(s.status, "Applied", ok ? "True" : failed ? "False" : "Unknown", d.reason, d.message, generation, now);
   set_summary(s.status, ok ? "True" : failed ? "False" : "Unknown", !ok, false, d.reason, d.message, generation, now);
+  bool news = ok && s.before.observedGeneration != generation;
   KUBEOPERA_CO_CHECK(co_await save_status(s));
+  if (news) {
+    auto ids = s.ids();
+    log_.info("app delivered", {field(ids), {"commit", s.status.commit}});
+  }
   if (ok) co_return outcome::done();
   // The watch wakes this at the change; the delay is the safety net.
   co_return outcome::again_after(failed ? std::chrono::seconds(10) : std::chrono::seconds(2));
@@ -315,12 +342,13 @@ task<outcome> reconciler::retire(step& s) {
   gitops::change removal;
   removal.directory = s.directory;
   removal.subject = "Remove " + s.spec.app.name + " from " + s.spec.tenant_ref;
-  removal.trailers = {{"Kubeopera-App", s.spec.app_id},
-                      {"Kubeopera-Revision", std::to_string(s.spec.revision)},
-                      {"Kubeopera-Actor", s.spec.actor},
-                      {"Kubeopera-Request-Id", s.spec.request_id}};
+  removal.trailers = s.trailers();
   auto removed = co_await git_->submit(std::move(removal));
   if (!removed) co_return co_await stop_at(s, "Committed", removed.error());
+  if (removed->changed) {
+    auto ids = s.ids();
+    log_.info("app removed from the fleet repository", {field(ids), {"commit", removed->commit}});
+  }
   auto inside = co_await vcluster_(s.spec.tenant_ref);
   // A vCluster that is gone took everything with it.
   bool no_vcluster = !inside && inside.error().code() == errc::not_found;

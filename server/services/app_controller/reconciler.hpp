@@ -44,6 +44,8 @@ class delivery_watch {
   void ensure(const std::string& tenant, std::shared_ptr<kube::client> client);
   void forget(const std::string& tenant);
   void stop();
+  /// How many vClusters are watched, and what their informers did in all; quiet is the longest.
+  std::pair<std::size_t, kube::informer_stats> stats();
 
  private:
   struct entry {
@@ -55,6 +57,7 @@ class delivery_watch {
   logger& log_;
   std::mutex mutex_;
   std::map<std::string, entry> all_;
+  kube::informer_stats ended_;  // of those that were forgotten
 };
 
 class reconciler final : public control::reconciler {

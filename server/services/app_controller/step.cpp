@@ -4,6 +4,50 @@
 
 namespace kubeopera::inline v1::app_controller {
 
+namespace {
+
+// One line that Git takes as a trailer's value. Annotations are written by whoever may.
+bool presentable(std::string_view text) {
+  return !text.empty() && text.size() <= 253 && text.front() != ' ' &&
+         std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+std::string annotation_or(const kube::object& o, const char* key, const std::string& fallback) {
+  auto text = kube::annotation_of(o, key);
+  return presentable(text) ? std::string(text) : fallback;
+}
+
+}  // namespace
+
+std::string reconciler::step::actor() const { return annotation_or(object, manifest::actor_annotation, spec.actor); }
+std::string reconciler::step::request_id() const {
+  return annotation_or(object, manifest::request_id_annotation, spec.request_id);
+}
+std::optional<trace_context> reconciler::step::trace() const {
+  return parse_traceparent(kube::annotation_of(object, manifest::traceparent_annotation));
+}
+
+std::vector<std::pair<std::string, std::string>> reconciler::step::trailers() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  auto add = [&out](const char* key, std::string value) {
+    if (presentable(value)) out.emplace_back(key, std::move(value));
+  };
+  add("Kubeopera-App", spec.app_id);
+  add("Kubeopera-Revision", std::to_string(spec.revision));
+  add("Kubeopera-Actor", actor());
+  add("Kubeopera-Request-Id", request_id());
+  if (auto t = trace()) add("Traceparent", t->header());
+  return out;
+}
+
+field_list reconciler::step::ids() const {
+  auto t = trace();
+  return {{"request_id", request_id()},  {"trace_id", t ? t->trace_id : std::string()},
+          {"tenant_id", spec.tenant_id}, {"app_id", spec.app_id},
+          {"app", spec.app.name},        {"revision", spec.revision > 0 ? std::to_string(spec.revision) : std::string()},
+          {"cluster", spec.tenant_ref},  {"resource", key.str()}};
+}
+
 void set_condition(manifest::app_resource_status& s, const std::string& type, std::string_view status, std::string reason,
                    std::string message, std::int64_t generation, system_time now) {
   auto it = std::find_if(s.conditions.begin(), s.conditions.end(), [&](const auto& c) { return c.type == type; });

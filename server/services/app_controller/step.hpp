@@ -4,9 +4,13 @@
 
 #include "server/services/app_controller/reconciler.hpp"
 
+#include <kubeopera/core/trace.hpp>
+
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kubeopera::inline v1::app_controller {
 
@@ -18,6 +22,15 @@ struct reconciler::step {
   std::string directory;
   std::shared_ptr<kube::client> inside;
   app_service::render_reply rendered;
+
+  /// Who asked for this state: the annotations, and where they are not what they should be, the spec.
+  std::string actor() const;
+  std::string request_id() const;
+  std::optional<trace_context> trace() const;
+  /// Kubeopera-App, -Revision, -Actor, -Request-Id and Traceparent, as far as they are known.
+  std::vector<std::pair<std::string, std::string>> trailers() const;
+  /// What a person would search the log for.
+  field_list ids() const;
 };
 
 inline constexpr const char* flux_namespace = "flux-system";
