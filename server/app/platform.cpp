@@ -152,7 +152,19 @@ void platform::state::wire_outbox(std::shared_ptr<api::resource_sync> sync) {
   relay = events::make_outbox_relay(s.executor, pool, sink, ro, *s.clk, *s.log, s.stats.get());
   auto running = relay;
   manager->add(control::group::http, "outbox relay", [running] { return running->run(); });
-  wake_outbox = [running] { running->wake(); };
+  // Rows that other processes wrote: they say so after their commit, on a channel named after the schema.
+  auto channel = find_role("api")->schema + "_outbox";
+  auto signal = events::make_outbox_signal(pool, channel, *s.log);
+  manager->add(control::group::http, "outbox signal", [signal] { return signal->run(); });
+  auto listener = postgres::make_listener(s.executor, s.database_url, *s.log);
+  listener->subscribe(channel, [running, signal](std::string_view word) {
+    if (!signal->own(word)) running->wake();
+  });
+  manager->add(control::group::http, "outbox listener", [listener] { return listener->run(); });
+  wake_outbox = [running, signal] {
+    running->wake();
+    signal->signal();
+  };
 }
 
 void platform::state::wire_api() {

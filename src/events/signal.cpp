@@ -1,4 +1,5 @@
 // One NOTIFY for any number of commits.
+#include <kubeopera/core/id.hpp>
 #include <kubeopera/events/outbox.hpp>
 
 namespace kubeopera::inline v1::events {
@@ -11,12 +12,14 @@ class signal_impl final : public outbox_signal {
 
   void signal() noexcept override { signalled_.notify(); }
 
+  bool own(std::string_view payload) const noexcept override { return payload.starts_with(name_); }
+
   task<void> run() override {
     auto ticket = first_;  // signals before the start count
     while (true) {
       KUBEOPERA_CO_CHECK(co_await signalled_.wait(ticket));
       ticket = signalled_.ticket();  // what comes from here on needs another NOTIFY
-      postgres::statement st("select pg_notify($1, '')", postgres::params{channel_});
+      postgres::statement st("select pg_notify($1, $2)", postgres::params{channel_, name_ + std::to_string(++sent_)});
       auto sent = co_await pool_->query(st);
       if (sent) continue;
       if (sent.error().code() == errc::cancelled) co_return sent.error();
@@ -28,6 +31,8 @@ class signal_impl final : public outbox_signal {
   std::shared_ptr<postgres::pool> pool_;
   std::string channel_;
   logger& log_;
+  const std::string name_ = make_uuid_v4() + ":";
+  std::uint64_t sent_ = 0;
   notifier signalled_;
   const std::uint64_t first_ = signalled_.ticket();
 };

@@ -73,13 +73,15 @@ std::shared_ptr<outbox_relay> make_outbox_relay(asio::any_io_executor executor, 
 
 /// Wakes the relays of other processes: writers do not NOTIFY in their transactions, they call signal() after the commit, and
 /// all signals that come while one NOTIFY is under way become one more. A relay hears it by
-///   listener->subscribe(channel, [relay](std::string_view) { relay->wake(); });
+///   listener->subscribe(channel, [=](std::string_view word) { if (!signal->own(word)) relay->wake(); });
 /// Thread-safe.
 class outbox_signal {
  public:
   virtual ~outbox_signal() = default;
   /// Never blocks.
   virtual void signal() noexcept = 0;
+  /// Whether a NOTIFY with this payload is of this object: the relay beside it knows already.
+  virtual bool own(std::string_view payload) const noexcept = 0;
   /// Sends until cancelled; a signal that cannot be sent is logged and left to the relays' periodic look. Errors: cancelled.
   virtual task<void> run() = 0;
 };
