@@ -2,6 +2,7 @@
 
 #include "server/app/auth.hpp"
 #include "server/app/config.hpp"
+#include "server/app/doctor.hpp"
 #include "server/app/embedded.hpp"
 #include "server/app/roles.hpp"
 #include "server/app/serve.hpp"
@@ -46,6 +47,7 @@ struct arguments {
   cli::app_command app;
   embedded_options embedded;
   serve_options serve;
+  doctor_options doctor;
   cli::tour_options tour;
   std::string tour_result, service, file, host, out_dir, format = "table", user = "developer@example.com", tenant;
   std::int64_t revision = 1;
@@ -165,6 +167,10 @@ void add_server(CLI::App& root, arguments& a, std::function<int()>& action) {
   auto& serve = *root.add_subcommand("serve", "Run services against real clusters; settings come from the environment");
   serve.add_option("--roles", a.serve.roles, "Comma-separated roles")->delimiter(',')->required();
   serve.callback([&] { action = [&a] { return report(run_serve(a.serve)); }; });
+  auto& doctor = *root.add_subcommand("doctor", "Check a deployment and say what to do; exit code 1 where something failed");
+  doctor.add_option("--data-dir", a.doctor.data_dir, "Of an embedded server; without it, what the environment describes");
+  doctor.add_flag("--json", a.doctor.as_json, "One JSON document instead of a table");
+  doctor.callback([&] { action = [&a] { return run_doctor(a.doctor); }; });
   auto& migrate = *root.add_subcommand("migrate", "Bring the database schemas up to date, then end");
   migrate.callback([&] { action = [] { return report(run_migrate()); }; });
   auto& tour = *root.add_subcommand(

@@ -29,7 +29,7 @@ std::vector<http::network> take_networks(const char* name, std::vector<violation
 
 }  // namespace
 
-result<settings> read_settings() {
+settings collect_settings(std::vector<violation>& bad) {
   settings s;
   take(s.database_url, "DATABASE_URL");
   std::string key;
@@ -48,8 +48,8 @@ result<settings> read_settings() {
   take(s.store_dir, "KUBEOPERA_STORE_DIR");
   take(s.listen_address, "LISTEN_ADDRESS");
   take(s.log_level, "LOG_LEVEL");
-  std::vector<violation> bad;
   s.probe_networks = take_networks("APPS_PROBE_NETWORKS", bad);
+  take(s.broker_url, "RABBITMQ_URL");
   if (s.database_url.empty()) bad.push_back({"DATABASE_URL", "is required"});
   if (s.jwt_secret.empty()) bad.push_back({"AUTH_JWT_ACCESS_SECRET", "is required"});
   std::string port;
@@ -61,6 +61,12 @@ result<settings> read_settings() {
   }
   if (s.log_level != "debug" && s.log_level != "info" && s.log_level != "warn" && s.log_level != "error")
     bad.push_back({"LOG_LEVEL", "must be debug, info, warn or error"});
+  return s;
+}
+
+result<settings> read_settings() {
+  std::vector<violation> bad;
+  auto s = collect_settings(bad);
   if (bad.empty()) return s;
   std::string text = "the environment is not complete:";
   for (const auto& v : bad) text += " " + v.pointer + " " + v.message + ";";

@@ -30,7 +30,11 @@ struct settings {
   std::string listen_address = "0.0.0.0";             ///< LISTEN_ADDRESS
   int port = 0;                                       ///< PORT; 0: the role's default
   std::string log_level = "info";                     ///< LOG_LEVEL
+  std::string broker_url;                             ///< RABBITMQ_URL: amqp:// or amqps://; only looked at by doctor so far
 };
+
+/// From the environment, as far as it goes; bad names every variable that is wrong.
+settings collect_settings(std::vector<violation>& bad);
 
 /// From the environment. Errors: invalid_argument, naming every variable that is wrong.
 result<settings> read_settings();

@@ -232,6 +232,21 @@ fs::path short_directory(const fs::path& dir) {
   return name;
 }
 
+// A socket's path has at most 107 bytes, "/.s.PGSQL.5432.lock" included.
+fs::path sockets_of(const fs::path& dir) {
+  auto inside = dir / "run";
+  return inside.string().size() > 85 ? short_directory(dir) : inside;
+}
+
+std::string url_at(const fs::path& sockets) {
+  std::string host;
+  for (char c : sockets.string()) {
+    if (c == '\'' || c == '\\') host += '\\';
+    host += c;
+  }
+  return "host='" + host + "' port=5432 user=kubeopera dbname=postgres";
+}
+
 }  // namespace
 
 struct postgres_process::impl {
@@ -280,9 +295,7 @@ result<void> postgres_process::impl::prepare() {
   KUBEOPERA_CHECK(check_open(dir, user));
   data = dir / "data";
   log_path = dir / "postgres.log";
-  sockets = dir / "run";
-  // A socket's path has at most 107 bytes, "/.s.PGSQL.5432.lock" included.
-  if (sockets.string().size() > 85) sockets = short_directory(dir);
+  sockets = sockets_of(dir);
   return private_directory(sockets, user);
 }
 
@@ -466,13 +479,14 @@ result<std::unique_ptr<postgres_process>> postgres_process::start(const postgres
   return std::unique_ptr<postgres_process>(new postgres_process(std::move(p)));
 }
 
-std::string postgres_process::url() const {
-  std::string host;
-  for (char c : impl_->sockets.string()) {
-    if (c == '\'' || c == '\\') host += '\\';
-    host += c;
-  }
-  return "host='" + host + "' port=5432 user=kubeopera dbname=postgres";
+std::string postgres_process::url() const { return url_at(impl_->sockets); }
+
+std::string postgres_process::url_of(const std::string& directory) {
+  std::error_code ec;
+  auto wanted = fs::absolute(directory, ec).lexically_normal();
+  if (!wanted.has_filename()) wanted = wanted.parent_path();
+  auto parent = fs::weakly_canonical(wanted.parent_path(), ec);
+  return url_at(sockets_of((ec ? wanted.parent_path() : parent) / wanted.filename()));
 }
 
 pid_t postgres_process::pid() const noexcept { return impl_->pid; }

@@ -36,6 +36,8 @@ class postgres_process {
   postgres_process& operator=(const postgres_process&) = delete;
   /// For libpq.
   std::string url() const;
+  /// The same for the server that runs, or would run, in a directory. Pure.
+  static std::string url_of(const std::string& directory);
   /// 0 once it has ended.
   pid_t pid() const noexcept;
   /// Waits until the server ends. Errors: unavailable (reason PostgresEnded) when nobody asked for that; cancelled.

@@ -96,7 +96,7 @@ class file_remote : public remote {
   file_remote(std::string directory, std::shared_ptr<object_store> store)
       : directory_(std::move(directory)), store_(std::move(store)) {
     std::error_code ec;
-    shared_ = std::filesystem::equivalent(directory_, store_->directory(), ec) && !ec;
+    shared_ = store_ && std::filesystem::equivalent(directory_, store_->directory(), ec) && !ec;
   }
 
   bool shares_store() const override { return shared_; }

@@ -84,6 +84,8 @@ class committer {
   virtual std::size_t waiting() const = 0;
 };
 
+// The store of a remote may be null where only tip() and may_push() are called.
+
 /// Smart HTTP (protocol v0/v2 as the server offers) over a transport. base_path is the repository's URL path.
 std::unique_ptr<remote> make_http_remote(std::shared_ptr<http::transport> transport, std::string base_path,
                                          std::shared_ptr<object_store> store, std::string username = {},
