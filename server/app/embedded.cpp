@@ -3,6 +3,7 @@
 #include "server/app/platform.hpp"
 #include "server/embedded/postgres_process.hpp"
 
+#include <kubeopera/core/backoff.hpp>
 #include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/gitops/server.hpp>
 #include <kubeopera/json/read.hpp>
@@ -114,14 +115,44 @@ class embedded_run {
                : options_.log_level == "error" ? level::error
                                                : level::info;
     log_ = make_json_logger(STDERR_FILENO, lvl);
-    embedded::postgres_options pg;
-    pg.directory = (dir_ / "postgres").string();
-    KUBEOPERA_TRY(postgres_, embedded::postgres_process::start(pg, *log_));
+    KUBEOPERA_TRY(postgres_, start_postgres());
     KUBEOPERA_TRY(key_, token_key(dir_));
     if (auto saved = json::read_object(read_file(dir_ / "ports.json"))) ports_ = std::move(*saved);
     KUBEOPERA_CHECK(open_world());
     KUBEOPERA_CHECK(open_fleet());
     return open_platform();
+  }
+
+  result<std::unique_ptr<embedded::postgres_process>> start_postgres() {
+    embedded::postgres_options pg;
+    pg.directory = (dir_ / "postgres").string();
+    return embedded::postgres_process::start(pg, *log_);
+  }
+
+  // A PostgreSQL that dies is started again, in the same place: the pools find it there.
+  asio::awaitable<void> keep_postgres() {
+    backoff pause(std::chrono::milliseconds(200), std::chrono::seconds(10));
+    std::function<result<void>()> again = [this]() -> result<void> {
+      postgres_.reset();  // gives up the folder
+      KUBEOPERA_TRY(postgres_, start_postgres());
+      return {};
+    };
+    while (true) {
+      if (postgres_) {
+        auto ended = co_await postgres_->run();
+        if (ended || ended.error().code() == errc::cancelled) co_return;
+        log_->error("PostgreSQL has died; it is started again", {{"error", ended.error()}});
+      }
+      auto started = co_await blocking_.run<void>(again);
+      if (started)
+        pause.reset();
+      else
+        log_->error("PostgreSQL does not start", {{"error", started.error()}});
+      if (co_await kubeopera::detail::cancelled()) co_return;
+      if (started) continue;
+      auto waited = co_await sleep_for(pause.next());
+      if (!waited) co_return;
+    }
   }
 
   result<void> open_world() {
@@ -203,6 +234,7 @@ class embedded_run {
     auto failure = std::make_shared<std::optional<error>>();
     auto world_run = background::start(executor, keep(world_->run(), failure, stop_));
     auto git_run = background::start(executor, keep(git_server_->run(), failure, stop_));
+    auto postgres_run = background::start(executor, keep_postgres());
     auto started = world_->wait_started();
     auto ready = co_await with_deadline<void>(std::chrono::seconds(30), std::move(started));
     if (ready) ready = co_await platform_->migrate();
@@ -222,6 +254,8 @@ class embedded_run {
     log_->info("stopping");
     platform_->stop();
     static_cast<void>(co_await platform_run.join());
+    postgres_run.stop();
+    static_cast<void>(co_await postgres_run.join());
     git_run.stop();
     static_cast<void>(co_await git_run.join());
     world_run.stop();
@@ -278,6 +312,7 @@ class embedded_run {
   boost::asio::io_context io_;
   std::shared_ptr<logger> log_;
   std::unique_ptr<embedded::postgres_process> postgres_;
+  offload blocking_{1};
   secret key_;
   json::object ports_, announced_;
   bool ready_said_ = false;

@@ -271,6 +271,7 @@ struct postgres_process::impl {
   result<void> prepare();
   result<void> take_lock();
   result<void> end_leftover();
+  result<void> end_orphans();
   result<void> initialise();
   result<void> launch();
   result<void> wait_ready();
@@ -319,10 +320,31 @@ result<void> postgres_process::impl::end_leftover() {
     if (!wait_gone(old, std::chrono::seconds(10)))
       return unusable("DirectoryInUse", "process " + std::to_string(old) + " serves " + data.string() + " and does not stop");
   }
+  KUBEOPERA_CHECK(end_orphans());
   // Its number may belong to another process by now, which PostgreSQL would take for a running server.
   std::error_code ec;
   fs::remove(file, ec);
   return {};
+}
+
+// What a server that was killed has left: its children end by themselves, most of them at once. A new server must not start
+// beside them, and without the old one's file it would not notice them.
+result<void> postgres_process::impl::end_orphans() {
+  const auto end = steady_clock::now() + std::chrono::seconds(10);
+  for (int round = 0;; ++round) {
+    pid_t left = 0;
+    std::error_code ec;
+    for (const auto& entry : fs::directory_iterator("/proc", ec)) {
+      pid_t p = std::atoi(entry.path().filename().c_str());
+      if (p <= 1 || !serves(p, data) || !runs(p)) continue;
+      left = p;
+      if (round > 0) ::kill(p, round < 100 ? SIGQUIT : SIGKILL);
+    }
+    if (left == 0) return {};
+    if (steady_clock::now() > end)
+      return unusable("DirectoryInUse", "process " + std::to_string(left) + " works on " + data.string() + " and does not end");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 result<int> postgres_process::impl::open_log() {
