@@ -14,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include <csignal>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
@@ -84,6 +85,7 @@ class embedded_run {
   explicit embedded_run(embedded_options o) : options_(std::move(o)), dir_(fs::absolute(options_.data_dir)) {}
 
   result<void> run() {
+    std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of that write, not our end
     KUBEOPERA_CHECK(prepare());
     boost::asio::signal_set signals(io_, SIGINT, SIGTERM);
     signals.async_wait([this](boost::system::error_code, int) {

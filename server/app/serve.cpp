@@ -10,6 +10,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <thread>
 #include <unistd.h>
 
@@ -76,6 +77,7 @@ asio::awaitable<void> keep(process& p, task<void> work, result<void>& out) {
 }  // namespace
 
 result<void> run_serve(const serve_options& options) {
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of that write, not our end
   KUBEOPERA_TRY(auto s, read_settings());
   process p;
   p.signals.async_wait([&p](boost::system::error_code ec, int) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What an embedded server survives by itself: the death of its PostgreSQL, and readers that go away."""
+import contextlib
 import http.client
 import os
 import pathlib
@@ -19,6 +20,13 @@ def postmaster(server):
         return int((server.dir / "d/postgres/data/postmaster.pid").read_text().split()[0])
     except (OSError, IndexError, ValueError):
         return 0
+
+
+def end(pid, folder):
+    """If it is still the process that worked in this folder."""
+    with contextlib.suppress(OSError):
+        if os.readlink(f"/proc/{pid}/cwd").startswith(str(folder)):
+            os.kill(pid, signal.SIGKILL)
 
 
 class Recovery(harness.Case):
@@ -64,6 +72,7 @@ class Recovery(harness.Case):
         self.assertGreater(len(children), 2)
         for child in children:  # they do not notice that the postmaster has gone
             os.kill(child, signal.SIGSTOP)
+            self.addCleanup(end, child, pathlib.Path(f"/proc/{child}/cwd").resolve())
         os.kill(before, signal.SIGKILL)
         s.until(lambda: postmaster(s), lambda pid: pid not in (0, before))
         s.until(lambda: self.answer("GET", "/api/v1/apps"), lambda code: code == 200, 60)
