@@ -6,8 +6,10 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import tempfile
+import threading
 import unittest
 
 import harness
@@ -176,6 +178,33 @@ class Doctor(unittest.TestCase):
         self.assertIn("warning", [c["state"] for c in checks if c["check"] == "database password"])
         for secret in ("changeme", "broker-password", "too-short-key", "db-password", right["AUTH_JWT_ACCESS_SECRET"]):
             self.assertNotIn(secret, json.dumps(checks))
+
+    def test_a_broker_that_answers_and_one_that_is_something_else(self):
+        for greeting, state in ((b"\1\0\0\0\0\0\4abcd\xce", "ok"), (b"HTTP/1.1 400 Bad Request\r\n\r\n", "failed"), (b"AMQP\0\1\0\0", "failed")):
+            with socket.create_server(("127.0.0.1", 0)) as door:
+                def answer():
+                    with door.accept()[0] as c:
+                        self.assertEqual(c.recv(8), b"AMQP\0\0\x09\1")
+                        c.sendall(greeting)
+                waiter = threading.Thread(target=answer)
+                waiter.start()
+                checks = self.examine("--json", RABBITMQ_URL=f"amqp://u:p@127.0.0.1:{door.getsockname()[1]}/")
+                waiter.join()
+            self.assertEqual([c["state"] for c in checks if c["area"] == "broker"], [state], greeting)
+
+    def test_an_account_that_may_too_little(self):
+        s = self.server
+        accounts = "/api/v1/namespaces/kubeopera-system/serviceaccounts"
+        self.assertEqual(s.kube("POST", accounts, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "poor"}}).status, 201)
+        asked = s.kube("POST", accounts + "/poor/token", {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+        self.assertEqual(asked.status, 201, asked)
+        config = yaml.safe_load(pathlib.Path(s.info["kubeconfig"]).read_text())
+        config["users"][0]["user"] = {"token": asked.json["status"]["token"]}
+        path = s.dir / "poor.yaml"
+        path.write_text(yaml.safe_dump(config))
+        checks = self.examine("--json", KUBECONFIG=str(path))
+        self.named(checks, "host cluster", "permissions", "not allowed: .*get secrets", "Role in namespace kubeopera-system")
+        self.assertNotIn(asked.json["status"]["token"], json.dumps(checks))
 
     def test_a_schema_that_is_behind(self):
         run = subprocess.run(["psql", "-h", f"{self.data}/postgres/run", "-U", "kubeopera", "-d", "postgres", "-c",
