@@ -219,6 +219,12 @@ int run_command_line(int argc, char** argv) {
   add_server(root, a, action);
   add_apps(root, a, action);
   add_offline(root, a, action);
+  root.add_subcommand("help", "This text")->callback([&] {
+    action = [&root] {
+      std::fputs(root.help().c_str(), stdout);
+      return int(cli::ok);
+    };
+  });
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

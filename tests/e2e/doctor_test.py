@@ -93,6 +93,9 @@ class Doctor(unittest.TestCase):
         self.assertEqual(doctor("--nothing-like-it").returncode, 2)
         self.assertEqual(doctor("--data-dir", "/nowhere/at/all").returncode, 2)
         self.assertEqual(doctor("--help").returncode, 0)
+        help_text = subprocess.run([harness.BINARY, "help"], capture_output=True, text=True)
+        self.assertEqual(help_text.returncode, 0)
+        self.assertIn("doctor ", help_text.stdout)
 
     def test_a_server_that_does_not_run(self):
         self.server.stop()

@@ -39,6 +39,30 @@ TEST_P(every_remote, commits_fetches_and_reads_back) {
   EXPECT_EQ(fsck(other->directory()), "");
 }
 
+TEST_P(every_remote, tells_whether_a_push_would_be_let_in_and_writes_nothing) {
+  world w(GetParam());
+  if (!w.available()) GTEST_SKIP() << "sshd is not installed";
+  auto asked_only = w.open(nullptr);
+  auto answer = w.io.run<void>(asked_only->may_push());
+  EXPECT_TRUE(answer) << to_string(answer.error());
+  auto tip = w.io.run<std::optional<std::string>>(asked_only->tip("main"));
+  ASSERT_TRUE(tip) << to_string(tip.error());
+  EXPECT_FALSE(*tip);
+}
+
+TEST(may_push, a_server_that_lets_nobody_push_says_so) {
+  temp_folder dir;
+  git_server_options o;
+  o.repository = make_bare(dir, "closed.git");
+  io_threads io(1);
+  auto closed = make_http_remote(http::make_local_transport(make_git_http_handler(o)), "", nullptr);
+  auto answer = io.run<void>(closed->may_push());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code(), errc::permission_denied);
+  auto nowhere = make_file_remote(dir / "nowhere.git", nullptr);
+  EXPECT_FALSE(io.run<void>(nowhere->may_push()));
+}
+
 INSTANTIATE_TEST_SUITE_P(remotes, every_remote, testing::Values(kind::file, kind::http_local, kind::http_server, kind::ssh),
                          name_of);
 

@@ -132,6 +132,20 @@ TEST_F(resolver_test, reads_the_secret_once_and_then_answers_from_memory) {
   EXPECT_EQ(vc->authorization, "Bearer t");
 }
 
+TEST_F(resolver_test, counts_what_it_answers) {
+  resolver_stats none = r->stats();
+  EXPECT_EQ(none.hits + none.misses + none.failures + none.entries, 0u);
+  ASSERT_TRUE(resolve(t1));
+  ASSERT_TRUE(resolve(t1));
+  ASSERT_NE(r->cached(t1), nullptr);
+  EXPECT_FALSE(resolve({"tenant-2", "host-ns", "nowhere"}));
+  auto s = r->stats();
+  EXPECT_EQ(s.hits, 2u);
+  EXPECT_EQ(s.misses, 2u);
+  EXPECT_EQ(s.failures, 1u);
+  EXPECT_EQ(s.entries, 2u);
+}
+
 namespace {
 
 asio::awaitable<void> one_of_many(resolver& r, const reference& which, std::atomic<int>& good) {
