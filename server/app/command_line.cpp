@@ -211,7 +211,7 @@ void add_offline(CLI::App& root, arguments& a, std::function<int()>& action) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  CLI::App root("kubeopera: application delivery through Git, a vCluster for every tenant");
+  CLI::App root("kubeopera: application delivery through Git, a vCluster for every tenant", "kubeopera");
   root.set_version_flag("--version", "kubeopera 0.1.0");
   root.require_subcommand(1);
   arguments a;
@@ -219,12 +219,14 @@ int run_command_line(int argc, char** argv) {
   add_server(root, a, action);
   add_apps(root, a, action);
   add_offline(root, a, action);
+  std::string overview;
   root.add_subcommand("help", "This text")->callback([&] {
-    action = [&root] {
-      std::fputs(root.help().c_str(), stdout);
+    action = [&overview] {
+      std::fputs(overview.c_str(), stdout);
       return int(cli::ok);
     };
   });
+  overview = root.help();  // once parsed, it would be that of the subcommand
   try {
     root.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
