@@ -62,9 +62,7 @@ class http_remote : public remote {
   }
 
   task<void> may_push() override {
-    KUBEOPERA_CO_TRY(auto offered, co_await discover("git-receive-pack"));
-    if (!offered.has("report-status"))
-      co_return error(errc::unsupported, "GitServer", "the Git server does not report what became of a push");
+    KUBEOPERA_CO_CHECK(co_await discover_push());
     co_return result<void>();
   }
 
@@ -91,9 +89,7 @@ class http_remote : public remote {
     KUBEOPERA_CO_CHECK(validate_branch(branch));
     auto ref = "refs/heads/" + branch;
     if (!receive_) {
-      KUBEOPERA_CO_TRY(auto offered, co_await discover("git-receive-pack"));
-      if (!offered.has("report-status"))
-        co_return error(errc::unsupported, "GitServer", "the Git server does not report what became of a push");
+      KUBEOPERA_CO_TRY(auto offered, co_await discover_push());
       if (tip_in(offered, branch).value_or("") != from)
         co_return error(errc::conflict, "BranchMoved", "the branch has moved meanwhile");
       receive_ = std::move(offered);
@@ -146,6 +142,13 @@ class http_remote : public remote {
         if (complete) co_return reader.value();
       }
     }
+  }
+
+  task<advertisement> discover_push() {
+    KUBEOPERA_CO_TRY(auto offered, co_await discover("git-receive-pack"));
+    if (!offered.has("report-status"))
+      co_return error(errc::unsupported, "GitServer", "the Git server does not report what became of a push");
+    co_return offered;
   }
 
   // The next bytes of a body, whether it came whole or as a stream.
