@@ -211,9 +211,10 @@ class embedded_run {
     s.probes.connect_to = "127.0.0.1:" + std::to_string(world_->front_port());
     s.delivery.fleet_url = fleet_url();
     auto port = options_.port != 0 ? options_.port : static_cast<int>(json::get_int(ports_, {"api"}, -1));
-    auto made = platform::make(s, {"api", "app", "app-controller"}, "127.0.0.1", port);
-    if (!made && options_.port == 0 && made.error().code() == errc::unavailable)
-      made = platform::make(s, {"api", "app", "app-controller"}, "127.0.0.1", -1);
+    std::vector<std::string> roles{"api", "app", "app-controller"};
+    if (options_.adjust) options_.adjust(s, roles);
+    auto made = platform::make(s, roles, "127.0.0.1", port);
+    if (!made && options_.port == 0 && made.error().code() == errc::unavailable) made = platform::make(s, roles, "127.0.0.1", -1);
     if (!made) return made.error();
     platform_ = std::move(*made);
     ports_["api"] = platform_->port_of("api");

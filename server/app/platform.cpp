@@ -129,6 +129,7 @@ void platform::state::wire_informers() {
   health.push_back(cluster_check(s.host, apps));
   vcluster::resolver_options r;
   r.connect_to = s.connect_to;
+  r.transport = s.vcluster_transport;
   r.time = s.clk;
   r.log = s.log.get();
   resolver = std::make_shared<vcluster::resolver>(s.executor, s.host, r);
@@ -141,12 +142,13 @@ void platform::state::wire_database() {
   p.schema = find_role("api")->schema;
   p.size = 8;
   pool = postgres::make_pool(s.executor, p, *s.log, s.stats.get());
+  if (s.wrap_pool) pool = s.wrap_pool(pool);
   health.push_back(database_check(pool));
 }
 
 void platform::state::wire_outbox(std::shared_ptr<api::resource_sync> sync) {
   events::relay_options ro;
-  ro.lease = std::chrono::seconds(3);  // how long rows of a killed process wait
+  ro.lease = s.outbox_lease;
   auto keys = reaper_keys;
   events::outbox_sink sink = [sync, keys](const events::outbox_row& row) { return deliver_row(sync, keys, row); };
   relay = events::make_outbox_relay(s.executor, pool, sink, ro, *s.clk, *s.log, s.stats.get());
@@ -200,7 +202,7 @@ void platform::state::wire_api() {
   ao.system_namespace = s.system_namespace;
   auto service = std::make_shared<api::api_service>(store, live, s.host, ao, wake_outbox, *s.clk);
   auto o = face_options(*find_role("api"));
-  o.idempotency = api::make_idempotency(pool);
+  o.idempotency = api::make_idempotency(pool, s.reservation);
   auto router = std::make_unique<web::router>(o);
   router->add(api::api_service::routes(service));
   routers["api"] = std::move(router);

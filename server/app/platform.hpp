@@ -14,6 +14,7 @@
 #include <kubeopera/http/server.hpp>
 #include <kubeopera/kube/informer.hpp>
 #include <kubeopera/postgres/pool.hpp>
+#include <kubeopera/vcluster/resolver.hpp>
 
 #include <functional>
 #include <memory>
@@ -42,6 +43,12 @@ struct surroundings {
   app_controller::options delivery;
   std::shared_ptr<app_service::client> manifests;  ///< null: in this process
   bool elect_leader = false;                       ///< more than one process may run the controllers
+  std::chrono::seconds reservation{60};  ///< how long what a request that died had reserved (its Idempotency-Key) stays so
+  duration outbox_lease = std::chrono::seconds(3);  ///< how long the outbox rows of a process that died wait
+  /// Where set: puts something between the roles and the database.
+  std::function<std::shared_ptr<postgres::pool>(std::shared_ptr<postgres::pool>)> wrap_pool;
+  /// As in vcluster::resolver_options: makes the transports to vClusters.
+  decltype(vcluster::resolver_options::transport) vcluster_transport;
 };
 
 /// One role's HTTP face.

@@ -22,18 +22,19 @@ statement finish_statement(const web::call& c, const std::string& key, const web
 
 class database_idempotency final : public web::idempotency {
  public:
-  explicit database_idempotency(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
+  database_idempotency(std::shared_ptr<postgres::pool> pool, std::chrono::seconds lock) : pool_(std::move(pool)), lock_(lock) {}
 
   task<std::optional<web::saved_reply>> begin(const web::call& c, const std::string& key,
                                               const std::string& fingerprint) override {
     // A reservation whose process died is taken over when its lock has run out.
     statement reserve(
-        "insert into idempotency as i (scope, key, fingerprint, locked_until) values ($1, $2, $3, now() + interval '60 seconds') "
+        "insert into idempotency as i (scope, key, fingerprint, locked_until) values ($1, $2, $3, now() + make_interval(secs => "
+        "$4)) "
         "on conflict (scope, key) do update set fingerprint = excluded.fingerprint, locked_until = excluded.locked_until, status "
         "= null, "
         "created_at = now() where (i.status is null and i.locked_until < now() and i.fingerprint = excluded.fingerprint) "
         "or i.created_at < now() - interval '24 hours' returning key",
-        params{scope(c), key, fingerprint});
+        params{scope(c), key, fingerprint, static_cast<std::int64_t>(lock_.count())});
     KUBEOPERA_CO_TRY(auto mine, co_await pool_->query(reserve));
     if (!mine.empty()) co_return std::optional<web::saved_reply>();
     statement read("select fingerprint, status, body, location, etag from idempotency where scope = $1 and key = $2",
@@ -66,6 +67,7 @@ class database_idempotency final : public web::idempotency {
 
  private:
   std::shared_ptr<postgres::pool> pool_;
+  std::chrono::seconds lock_;
 };
 
 }  // namespace
@@ -75,8 +77,8 @@ std::optional<postgres::statement> remember_reply(const web::call& c, const web:
   return finish_statement(c, c.idempotency_key, reply);
 }
 
-std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool) {
-  return std::make_shared<database_idempotency>(std::move(pool));
+std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool, std::chrono::seconds lock) {
+  return std::make_shared<database_idempotency>(std::move(pool), lock);
 }
 
 }  // namespace kubeopera::inline v1::api

@@ -93,7 +93,8 @@ class store {
 /// without one.
 std::optional<postgres::statement> remember_reply(const web::call& c, const web::saved_reply& reply);
 
-/// Remembered replies in PostgreSQL.
-std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool);
+/// Remembered replies in PostgreSQL. A key whose request died, with its process say, is free again after lock.
+std::shared_ptr<web::idempotency> make_idempotency(std::shared_ptr<postgres::pool> pool,
+                                                   std::chrono::seconds lock = std::chrono::seconds(60));
 
 }  // namespace kubeopera::inline v1::api
