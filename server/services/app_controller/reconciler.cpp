@@ -115,10 +115,12 @@ task<outcome> reconciler::reconcile(const std::string& key) {
   co_return co_await deliver(s);
 }
 
-// Writes a status that says where it stopped: for good (the spec is wrong) or until the next try.
+// Writes a status that says where it stopped: for good (the spec is wrong) or until the next try. A refusal by Git or a cluster
+// is somebody's to lift, elsewhere: it is told as stalled, and asked for again with growing delays.
 task<outcome> reconciler::stop_at(step& s, const char* condition, const error& e) {
   auto generation = kube::generation_of(s.object);
-  bool stalled = e.code() == errc::invalid_argument || e.code() == errc::permission_denied;
+  bool for_good = e.code() == errc::invalid_argument;
+  bool stalled = for_good || e.code() == errc::permission_denied;
   auto message = e.message();
   auto violations = e.violations();
   for (const auto& v : violations) message += "; " + v.pointer + ": " + v.message;
@@ -131,7 +133,7 @@ task<outcome> reconciler::stop_at(step& s, const char* condition, const error& e
     log_.log(stalled ? level::error : level::warn, "app delivery stopped",
              {field(ids), {"step", condition}, {"reason", e.reason()}, {"error", e}});
   }
-  if (stalled) co_return outcome::stalled(e);
+  if (for_good) co_return outcome::stalled(e);
   co_return e;
 }
 
