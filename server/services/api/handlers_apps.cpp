@@ -213,8 +213,7 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
     KUBEOPERA_CO_TRY(reply.value, co_await view(a, false));
     reply.location = "/api/v1/apps/" + a.id;
     reply.etag = etag_of(a);
-    web::saved_reply saved{201, json::write(json::encode(reply.value)), reply.location, "\"" + reply.etag + "\""};
-    inserted = co_await store_->insert_app(a, remember_reply(c, saved));
+    inserted = co_await store_->insert_app(a, remember_created(c, reply));
     if (inserted || inserted.error().reason() != "host_taken") break;
   }
   if (!inserted) co_return explain_clash(inserted.error(), a.spec);

@@ -27,15 +27,36 @@ std::string phase_of_tenant(const vcluster_row& v, const kube::object& resource,
   return kube::condition_true(resource, "Stalled") ? "failed" : "provisioning";
 }
 
-}  // namespace
-
-task<vcluster_view> api_service::view_vcluster(const vcluster_row& v) {
+// What the rows alone say: nothing of either is on the host cluster yet.
+vcluster_view summarize(const vcluster_row& v) {
   vcluster_view out;
   out.name = v.label;
   out.tenant_cr_name = v.name;
   out.is_default = v.is_default;
   out.quota = v.quota;
+  out.phase = "provisioning";
   out.created_at = format_rfc3339_millis(v.created_at);
+  return out;
+}
+
+cloudspace_view summarize(const cloudspace_row& s) {
+  cloudspace_view out;
+  out.id = s.id;
+  out.name = s.name;
+  out.display_name = s.display_name;
+  out.default_vcluster = s.default_vcluster;
+  out.vclusters = s.vclusters;
+  out.apps = s.apps;
+  out.phase = "provisioning";
+  out.created_at = format_rfc3339_millis(s.created_at);
+  out.updated_at = format_rfc3339_millis(s.updated_at);
+  return out;
+}
+
+}  // namespace
+
+task<vcluster_view> api_service::view_vcluster(const vcluster_row& v) {
+  auto out = summarize(v);
   auto r = co_await host_->get(kube::types::kubeopera_tenants(), {options_.system_namespace, v.name});
   if (!r && r.error().code() != errc::not_found) {
     out.phase = "unknown";
@@ -47,15 +68,7 @@ task<vcluster_view> api_service::view_vcluster(const vcluster_row& v) {
 }
 
 task<cloudspace_view> api_service::view_cloudspace(const cloudspace_row& s) {
-  cloudspace_view out;
-  out.id = s.id;
-  out.name = s.name;
-  out.display_name = s.display_name;
-  out.default_vcluster = s.default_vcluster;
-  out.vclusters = s.vclusters;
-  out.apps = s.apps;
-  out.created_at = format_rfc3339_millis(s.created_at);
-  out.updated_at = format_rfc3339_millis(s.updated_at);
+  auto out = summarize(s);
   if (s.deleting) {
     out.phase = "deleting";
     co_return out;
@@ -96,7 +109,8 @@ result<void> check_quota(const quota_model& q) {
   return error(errc::invalid_argument, "InvalidBody", "the quota is not valid").with_violations(std::move(all));
 }
 
-vcluster_row new_vcluster(const cloudspace_row& space, const std::string& label, const quota_model& quota, bool is_default) {
+vcluster_row new_vcluster(const cloudspace_row& space, const std::string& label, const quota_model& quota, bool is_default,
+                          system_time now) {
   vcluster_row v;
   v.name = tenant_resource_name(space.name, label, space.id + "/" + label);
   v.cloudspace_id = space.id;
@@ -105,6 +119,7 @@ vcluster_row new_vcluster(const cloudspace_row& space, const std::string& label,
   v.label = label;
   v.is_default = is_default;
   v.quota = quota;
+  v.created_at = now;
   return v;
 }
 
@@ -118,9 +133,13 @@ task<web::created<cloudspace_view>> api_service::create_cloudspace(web::call& c,
   s.tenant_id = tenant;
   s.name = b->name;
   s.display_name = b->display_name.empty() ? b->name : b->display_name;
-  auto first = new_vcluster(s, s.name, b->quota, true);
+  s.created_at = s.updated_at = clock_.now();
+  s.vclusters = 1;
+  auto first = new_vcluster(s, s.name, b->quota, true, s.created_at);
   first.from = origin_of(c);
-  auto done = co_await store_->insert_cloudspace(s, first);
+  s.default_vcluster = first.name;
+  web::created<cloudspace_view> reply{summarize(s), "/api/v1/cloudspaces/" + s.id, std::to_string(s.version)};
+  auto done = co_await store_->insert_cloudspace(s, first, remember_created(c, reply));
   if (!done) {
     auto e = done.error();
     if (e.reason() == "cloudspace_name_taken")
@@ -130,9 +149,7 @@ task<web::created<cloudspace_view>> api_service::create_cloudspace(web::call& c,
   }
   c.about = {{"cloudspace_id", s.id}, {"cloudspace", s.name}, {"cluster", first.name}};
   wake_outbox_();
-  KUBEOPERA_CO_TRY(auto row, co_await store_->cloudspace(s.id, std::nullopt));
-  KUBEOPERA_CO_TRY(auto v, co_await view_cloudspace(row));
-  co_return web::created<cloudspace_view>{std::move(v), "/api/v1/cloudspaces/" + s.id, "1"};
+  co_return std::move(reply);
 }
 
 task<web::tagged<cloudspace_view>> api_service::get_cloudspace(web::call& c) {
@@ -167,9 +184,10 @@ task<web::created<vcluster_view>> api_service::create_vcluster(web::call& c, web
   KUBEOPERA_CO_TRY(auto space, co_await store_->cloudspace(c.param("cloudSpaceId"), c.visible_tenant()));
   if (space.deleting) co_return error(errc::failed_precondition, "CloudSpaceDeleting", "this CloudSpace is being deleted");
   KUBEOPERA_CO_CHECK(check_quota(b->quota));
-  auto v = new_vcluster(space, b->name, b->quota, false);
+  auto v = new_vcluster(space, b->name, b->quota, false, clock_.now());
   v.from = origin_of(c);
-  auto done = co_await store_->insert_vcluster(v);
+  web::created<vcluster_view> reply{summarize(v), "/api/v1/cloudspaces/" + space.id + "/vclusters/" + v.label, ""};
+  auto done = co_await store_->insert_vcluster(v, remember_created(c, reply));
   if (!done) {
     auto e = done.error();
     if (e.reason() == "vcluster_label_taken" || e.reason() == "vclusters_pkey")
@@ -179,9 +197,7 @@ task<web::created<vcluster_view>> api_service::create_vcluster(web::call& c, web
   }
   c.about = {{"cluster", v.name}};
   wake_outbox_();
-  KUBEOPERA_CO_TRY(auto row, co_await store_->vcluster(space.id, v.label));
-  KUBEOPERA_CO_TRY(auto shown, co_await view_vcluster(row));
-  co_return web::created<vcluster_view>{std::move(shown), "/api/v1/cloudspaces/" + space.id + "/vclusters/" + v.label, ""};
+  co_return std::move(reply);
 }
 
 task<vcluster_view> api_service::get_vcluster(web::call& c) {

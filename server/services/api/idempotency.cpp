@@ -15,9 +15,11 @@ std::string scope(const web::call& c) {
   return std::to_string(tenant.size()) + "|" + tenant + "|" + c.who.user;
 }
 
+// The first reply stays: a request that outlived its reservation cannot replace what another was told.
 statement finish_statement(const web::call& c, const std::string& key, const web::saved_reply& reply) {
-  return statement("update idempotency set status = $3, body = $4, location = $5, etag = $6 where scope = $1 and key = $2",
-                   params{scope(c), key, reply.status, reply.body, reply.location, reply.etag});
+  return statement(
+      "update idempotency set status = $3, body = $4, location = $5, etag = $6 where scope = $1 and key = $2 and status is null",
+      params{scope(c), key, reply.status, reply.body, reply.location, reply.etag});
 }
 
 class database_idempotency final : public web::idempotency {

@@ -82,6 +82,14 @@ class api_service {
 /// The request as the origin of a row's state.
 origin origin_of(const web::call& c);
 
+/// remember_reply() of what a create is going to answer.
+template <class T>
+std::optional<postgres::statement> remember_created(const web::call& c, const web::created<T>& reply) {
+  web::saved_reply saved{201, json::write(json::encode(reply.value)), reply.location, ""};
+  if (!reply.etag.empty()) saved.etag = "\"" + reply.etag + "\"";
+  return remember_reply(c, saved);
+}
+
 /// The name of a vCluster's KubeOperaTenant: "<cloudspace>" or "<cloudspace>-<label>" with a hash of the row where it must be
 /// unique.
 std::string tenant_resource_name(const std::string& cloudspace, const std::string& label, const std::string& salt);

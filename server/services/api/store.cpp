@@ -94,11 +94,10 @@ constexpr const char* vcluster_columns =
 
 statement insert_vcluster_row(const vcluster_row& v) {
   return statement(
-      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota, actor, request_id, traceparent) values "
-      "($1, "
-      "$2, $3, $4, $5, $6, $7, $8, $9)",
-      params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota)), v.from.actor,
-             v.from.request_id, v.from.traceparent});
+      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota, created_at, actor, request_id, traceparent) "
+      "values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+      params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota)), v.created_at,
+             v.from.actor, v.from.request_id, v.from.traceparent});
 }
 
 constexpr const char* cloudspace_columns =
@@ -127,12 +126,14 @@ cloudspace_row read_cloudspace(const rows& r, std::size_t i) {
 
 // ---- CloudSpaces ----------------------------------------------------------------------------------------------------
 
-task<void> store::insert_cloudspace(cloudspace_row c, vcluster_row first) {
+task<void> store::insert_cloudspace(cloudspace_row c, vcluster_row first, std::optional<statement> remember) {
   std::vector<statement> all;
-  all.emplace_back("insert into cloudspaces (id, tenant_id, name, display_name) values ($1, $2, $3, $4)",
-                   params{c.id, c.tenant_id, c.name, c.display_name});
+  all.emplace_back(
+      "insert into cloudspaces (id, tenant_id, name, display_name, created_at, updated_at) values ($1, $2, $3, $4, $5, $5)",
+      params{c.id, c.tenant_id, c.name, c.display_name, c.created_at});
   all.push_back(insert_vcluster_row(first));
   all.push_back(outbox(first.name, "tenant", first.from));
+  if (remember) all.push_back(std::move(*remember));
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
 }
@@ -191,10 +192,11 @@ task<void> store::delete_cloudspace(std::string id, origin from) {
 
 // ---- vClusters ------------------------------------------------------------------------------------------------------
 
-task<void> store::insert_vcluster(vcluster_row v) {
+task<void> store::insert_vcluster(vcluster_row v, std::optional<statement> remember) {
   std::vector<statement> all;
   all.push_back(insert_vcluster_row(v));
   all.push_back(outbox(v.name, "tenant", v.from));
+  if (remember) all.push_back(std::move(*remember));
   KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
   co_return result<void>();
 }

@@ -52,13 +52,16 @@ class store {
   explicit store(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
 
   // CloudSpaces. tenant nullopt: every tenant's (administrators).
-  task<void> insert_cloudspace(cloudspace_row row, vcluster_row first);
+  /// Both rows, the outbox row and, where given, the remembered reply in one transaction.
+  /// Errors: already_exists (cloudspace_name_taken).
+  task<void> insert_cloudspace(cloudspace_row row, vcluster_row first, std::optional<postgres::statement> remember);
   task<cloudspace_row> cloudspace(std::string id, std::optional<std::string> tenant);
   task<std::vector<cloudspace_row>> cloudspaces(std::optional<std::string> tenant, page_query q);
   /// Marks it and its vClusters for deletion. Errors: failed_precondition (CloudSpaceNotEmpty).
   task<void> delete_cloudspace(std::string id, origin from);
 
-  task<void> insert_vcluster(vcluster_row row);
+  /// Likewise. Errors: already_exists (vcluster_label_taken, vclusters_pkey).
+  task<void> insert_vcluster(vcluster_row row, std::optional<postgres::statement> remember);
   task<std::vector<vcluster_row>> vclusters(std::string cloudspace_id);
   task<vcluster_row> vcluster(std::string cloudspace_id, std::string label);
   task<std::optional<vcluster_row>> vcluster_by_name(std::string name);
