@@ -48,6 +48,11 @@ void set_annotations(kube::object& o, const origin& from) {
 
 }  // namespace
 
+error from_cluster(const error& e) {
+  if (e.code() != errc::permission_denied && e.code() != errc::unauthenticated) return e;
+  return error(errc::unavailable, e.reason(), "the cluster does not accept the platform's requests").with_detail(to_string(e));
+}
+
 task<remainder> resource_sync::ensure(const kube::resource_type& type, const std::string& name, const json::value& spec,
                                       std::int64_t revision, const origin& from) {
   kube::write_options o;
@@ -55,7 +60,7 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
   kube::object_key key{ns_, name};
   for (int attempt = 0; attempt < 5; ++attempt) {
     auto there = co_await host_->get(type, key);
-    if (!there && there.error().code() != errc::not_found) co_return there.error();
+    if (!there && there.error().code() != errc::not_found) co_return from_cluster(there.error());
     result<kube::object> written = error();
     if (!there) {
       auto fresh = kube::make_object(type, key);
@@ -74,7 +79,8 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
     }
     if (written) co_return remainder::none;
     auto code = written.error().code();
-    if (code != errc::conflict && code != errc::already_exists && code != errc::not_found) co_return written.error();
+    if (code != errc::conflict && code != errc::already_exists && code != errc::not_found)
+      co_return from_cluster(written.error());
   }
   co_return error(errc::unavailable, "ResourceContended", "the resource keeps changing");
 }
@@ -101,10 +107,10 @@ task<remainder> resource_sync::remove(const kube::resource_type& type, const std
   KUBEOPERA_CO_CHECK(co_await annotate(type, *there, from));
   auto gone = co_await host_->remove(type, {ns_, name});
   if (!gone && gone.error().code() == errc::not_found) co_return remainder::none;
-  if (!gone) co_return gone.error();
+  if (!gone) co_return from_cluster(gone.error());
   auto again = co_await host_->get(type, {ns_, name});
   if (!again && again.error().code() == errc::not_found) co_return remainder::none;
-  if (!again) co_return again.error();
+  if (!again) co_return from_cluster(again.error());
   co_return remainder::waiting;
 }
 

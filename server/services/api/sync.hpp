@@ -12,6 +12,10 @@
 
 namespace kubeopera::inline v1::api {
 
+/// A cluster's error as one of ours: that it does not know or allow the platform is no answer to a caller and no end of an
+/// attempt, but something that is down until somebody mends it.
+error from_cluster(const error& e);
+
 /// What remains of a row that is being deleted.
 enum class remainder { none, waiting };
 
