@@ -4,6 +4,7 @@
 #include "server/app/migrations.hpp"
 #include "server/app/roles.hpp"
 #include "server/app/self_metrics.hpp"
+#include "server/services/api/app_secrets.hpp"
 #include "server/services/api/service.hpp"
 #include "server/services/app/service.hpp"
 
@@ -191,6 +192,9 @@ void platform::state::wire_api() {
       KUBEOPERA_CO_CHECK(co_await sleep_for(going ? std::chrono::minutes(5) : std::chrono::seconds(1)));
     }
   });
+  manager->add(control::group::http, "secret sweep", [store, find = lookup(), wait = s.reservation, log = s.log] {
+    return api::sweep_app_secrets(store, find, wait, log);
+  });
   wire_outbox(sync);
   api::live_options lo;
   lo.system_namespace = s.system_namespace;
@@ -200,6 +204,7 @@ void platform::state::wire_api() {
   ao.apps_base_domain = s.apps_base_domain;
   ao.apps_https_port = s.apps_https_port;
   ao.system_namespace = s.system_namespace;
+  ao.reservation = s.reservation;
   auto service = std::make_shared<api::api_service>(store, live, s.host, ao, wake_outbox, *s.clk);
   auto o = face_options(*find_role("api"));
   o.idempotency = api::make_idempotency(pool, s.reservation);

@@ -1,4 +1,5 @@
 // Apps: create, read, change, delete.
+#include "server/services/api/app_secrets.hpp"
 #include "server/services/api/service.hpp"
 #include "server/web/paging.hpp"
 
@@ -161,26 +162,7 @@ task<vcluster_row> api_service::target_vcluster(const cloudspace_row& space, con
 task<void> api_service::store_secrets(const app_row& app, std::map<std::string, std::string> values) {
   if (values.empty()) co_return result<void>();
   KUBEOPERA_CO_TRY(auto client, co_await live_->client_of(app));
-  kube::write_options o;
-  o.field_manager = "kubeopera-api";
-  o.force = true;
-  auto ns = kube::make_object(kube::types::namespaces(), {"", app.name});
-  KUBEOPERA_CO_CHECK(co_await client->apply(kube::types::namespaces(), ns, o));
-  kube::object_key key{app.name, manifest::env_secret_name(app.spec)};
-  // What is there stays: a merge patch adds and replaces keys, so a revision that is rolled back to still finds its values.
-  json::object data;
-  for (const auto& [k, v] : values) data[k] = crypto::base64_encode(v);
-  json::object patch{{"data", data}};
-  auto merged = co_await client->patch(kube::types::secrets(), key, kube::patch_kind::merge, patch, o);
-  if (merged || merged.error().code() != errc::not_found) {
-    if (!merged) co_return merged.error();
-    co_return result<void>();
-  }
-  auto secret = kube::make_object(kube::types::secrets(), key);
-  secret["type"] = "Opaque";
-  secret["data"] = std::move(data);
-  KUBEOPERA_CO_CHECK(co_await client->create(kube::types::secrets(), secret, o));
-  co_return result<void>();
+  co_return co_await write_app_secret(client, app.name, app.id, std::move(values));
 }
 
 task<web::created<app_view>> api_service::create_app(web::call& c, web::body<create_app_request> b) {
@@ -205,7 +187,12 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
   a.from = origin_of(c);
   a.created_at = a.updated_at = clock_.now();
   auto secrets = manifest::extract_secrets(a.spec);
-  KUBEOPERA_CO_CHECK(co_await store_secrets(a, std::move(secrets)));
+  bool with_secrets = !secrets.empty();
+  if (with_secrets) {
+    auto taken = co_await store_->take_intent(a, options_.reservation);
+    if (!taken) co_return explain_clash(taken.error(), a.spec);
+    KUBEOPERA_CO_CHECK(co_await store_secrets(a, std::move(secrets)));
+  }
   result<void> inserted = error();
   web::created<app_view> reply;
   for (const auto& host : host_candidates(a)) {
@@ -213,7 +200,7 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
     KUBEOPERA_CO_TRY(reply.value, co_await view(a, false));
     reply.location = "/api/v1/apps/" + a.id;
     reply.etag = etag_of(a);
-    inserted = co_await store_->insert_app(a, remember_created(c, reply));
+    inserted = co_await store_->insert_app(a, with_secrets, remember_created(c, reply));
     if (inserted || inserted.error().reason() != "host_taken") break;
   }
   if (!inserted) co_return explain_clash(inserted.error(), a.spec);

@@ -20,6 +20,7 @@ struct api_options {
   int apps_https_port = 443;  ///< written in addresses where it is not 443 (embedded mode)
   int apps_http_port = 80;
   std::string system_namespace = "kubeopera-system";
+  std::chrono::seconds reservation{60};  ///< after that long, what a create had reserved when it died is anybody's
 };
 
 /// Thread-safe.

@@ -259,17 +259,16 @@ task<void> store::drop_vcluster(std::string name) {
 
 // ---- apps -----------------------------------------------------------------------------------------------------------
 
-task<void> store::insert_app(app_row a, std::optional<statement> remember) {
+task<void> store::insert_app(app_row a, bool with_secrets, std::optional<statement> remember) {
   std::vector<statement> all;
   // The vCluster's row is locked against deletion by the foreign key; one that is being deleted takes no app.
   all.emplace_back(
+      "with held as (delete from secret_intents where vcluster = $4 and app = $5 and holder = $1 returning 1) "
       "insert into apps (id, tenant_id, cloudspace_id, vcluster, name, resource, host, spec, revision, actor, request_id, "
-      "created_at, "
-      "updated_at, traceparent) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13 from vclusters v where "
-      "v.name = $4 and not "
-      "v.deleting",
+      "created_at, updated_at, traceparent) select $1, $2, $3, v.name, $5, $6, $7, $8, $9, $10, $11, $12, $12, $14 "
+      "from vclusters v where v.name = $4 and not v.deleting and (not $13::boolean or exists (select 1 from held))",
       params{a.id, a.tenant_id, a.cloudspace_id, a.vcluster, a.name, a.resource, a.host, spec_text(a.spec), a.revision,
-             a.from.actor, a.from.request_id, a.created_at, a.from.traceparent});
+             a.from.actor, a.from.request_id, a.created_at, with_secrets, a.from.traceparent});
   all.emplace_back("insert into host_claims (host, app_id) values ($1, $2)", params{a.host, a.id});
   all.push_back(insert_revision(a));
   all.push_back(outbox(a.resource, "app", a.from));
@@ -277,11 +276,52 @@ task<void> store::insert_app(app_row a, std::optional<statement> remember) {
   auto done = co_await pool_->atomic_pipeline(all);
   if (!done) {
     auto e = done.error();
-    if (e.reason() == "host_claims_app_id_fkey")
-      co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
-    co_return e;
+    if (e.reason() != "host_claims_app_id_fkey") co_return e;
+    if (with_secrets)
+      co_return error(errc::unavailable, "IntentLost", "this took too long, or the vCluster is being deleted")
+          .with_retry_after(std::chrono::seconds(1));
+    co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
   }
   co_return result<void>();
+}
+
+task<void> store::take_intent(app_row a, std::chrono::seconds stale) {
+  std::vector<statement> both;
+  both.emplace_back("select 1 from apps where cloudspace_id = $1 and name = $2", params{a.cloudspace_id, a.name});
+  both.emplace_back(
+      "insert into secret_intents as i (vcluster, app, holder) select $1, $2, $3 where not exists (select 1 from apps where "
+      "cloudspace_id = $4 and name = $2) on conflict (vcluster, app) do update set holder = excluded.holder, taken_at = now() "
+      "where i.taken_at < now() - make_interval(secs => $5) returning 1",
+      params{a.vcluster, a.name, a.id, a.cloudspace_id, static_cast<std::int64_t>(stale.count())});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->atomic_pipeline(both));
+  if (!r[1].empty()) co_return result<void>();
+  if (!r[0].empty()) co_return error(errc::already_exists, "app_name_taken", "there is an app of this name");
+  co_return error(errc::unavailable, "CreateInProgress", "an app of this name is being created by another request")
+      .with_retry_after(std::chrono::seconds(1));
+}
+
+task<std::vector<secret_intent>> store::take_stale_intents(std::chrono::seconds stale) {
+  statement st(
+      "update secret_intents set holder = $1, taken_at = now() where taken_at < now() - make_interval(secs => $2) "
+      "returning vcluster, app, holder",
+      params{make_uuid_v4(), static_cast<std::int64_t>(stale.count())});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  std::vector<secret_intent> out;
+  for (std::size_t i = 0; i < r.size(); ++i) out.push_back({r.str(i, "vcluster"), r.str(i, "app"), r.str(i, "holder")});
+  co_return out;
+}
+
+task<void> store::drop_intent(secret_intent which) {
+  statement st("delete from secret_intents where vcluster = $1 and app = $2 and holder = $3",
+               params{which.vcluster, which.app, which.holder});
+  KUBEOPERA_CO_CHECK(co_await pool_->query(st));
+  co_return result<void>();
+}
+
+task<bool> store::has_app(std::string vcluster, std::string name) {
+  statement st("select 1 from apps where vcluster = $1 and name = $2", params{vcluster, name});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  co_return !r.empty();
 }
 
 task<app_row> store::app(std::string id, std::optional<std::string> tenant) {

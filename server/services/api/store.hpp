@@ -45,6 +45,11 @@ struct app_row {
   system_time created_at, updated_at;
 };
 
+/// A name whose Secret values are being written, or were when a create died.
+struct secret_intent {
+  std::string vcluster, app, holder;
+};
+
 /// Thread-safe. All parameters are values: a task starts when it is awaited, and what it was given must still be there then.
 /// Errors of all: those of postgres::pool, and not_found; others are named at the member, with their reason in brackets.
 class store {
@@ -72,8 +77,18 @@ class store {
 
   // Apps.
   /// App, host claim, first revision, outbox row and, where given, the remembered reply in one transaction and one round trip.
-  /// Errors: already_exists (app_name_taken, host_taken, app_resource_taken).
-  task<void> insert_app(app_row row, std::optional<postgres::statement> remember);
+  /// with_secrets: only while the app's id holds the intent for its name, which ends with it.
+  /// Errors: already_exists (app_name_taken, host_taken, app_resource_taken), failed_precondition (VClusterDeleting),
+  /// unavailable (IntentLost).
+  task<void> insert_app(app_row row, bool with_secrets, std::optional<postgres::statement> remember);
+  /// Takes the intent to write the Secret values of an app that is not there yet; one that is older than stale is taken over.
+  /// Errors: already_exists (app_name_taken), unavailable (CreateInProgress).
+  task<void> take_intent(app_row row, std::chrono::seconds stale);
+  /// Takes over what is older than stale.
+  task<std::vector<secret_intent>> take_stale_intents(std::chrono::seconds stale);
+  task<void> drop_intent(secret_intent which);
+  /// Whether an app of that name lives in that vCluster.
+  task<bool> has_app(std::string vcluster, std::string name);
   task<app_row> app(std::string id, std::optional<std::string> tenant);
   task<std::optional<app_row>> app_by_resource(std::string resource);
   task<std::vector<app_row>> apps(std::optional<std::string> tenant, app_query q);
