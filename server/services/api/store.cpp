@@ -167,9 +167,10 @@ task<std::vector<cloudspace_row>> store::cloudspaces(std::optional<std::string> 
 
 task<void> store::delete_cloudspace(std::string id, origin from) {
   std::function<task<void>(postgres::session&)> body = [id, from](postgres::session& s) -> task<void> {
-    statement lock("select id from cloudspaces where id = $1 for update", params{id});
+    statement lock("select deleting from cloudspaces where id = $1 for update", params{id});
     KUBEOPERA_CO_TRY(auto found, co_await s.query(lock));
     if (found.empty()) co_return no_cloudspace();
+    if (found.boolean(0, "deleting")) co_return result<void>();  // another request was faster
     statement used("select count(*) as n from apps where cloudspace_id = $1", params{id});
     KUBEOPERA_CO_TRY(auto n, co_await s.query(used));
     if (n.integer(0, "n") > 0)
@@ -232,8 +233,10 @@ task<void> store::delete_vcluster(vcluster_row v) {
   if (v.is_default)
     co_return error(errc::failed_precondition, "VClusterIsDefault", "the default vCluster goes with its CloudSpace");
   std::function<task<void>(postgres::session&)> body = [name = v.name, from = v.from](postgres::session& s) -> task<void> {
-    statement lock("select name from vclusters where name = $1 for update", params{name});
-    KUBEOPERA_CO_CHECK(co_await s.query(lock));
+    statement lock("select deleting from vclusters where name = $1 for update", params{name});
+    KUBEOPERA_CO_TRY(auto found, co_await s.query(lock));
+    if (found.empty()) co_return no_vcluster();
+    if (found.boolean(0, "deleting")) co_return result<void>();  // another request was faster
     statement used("select count(*) as n from apps where vcluster = $1", params{name});
     KUBEOPERA_CO_TRY(auto n, co_await s.query(used));
     if (n.integer(0, "n") > 0)
@@ -388,14 +391,18 @@ task<void> store::update_app(app_row a, std::int64_t expected_version) {
 }
 
 task<void> store::delete_app(app_row a) {
-  std::vector<statement> all;
-  all.emplace_back(
-      "update apps set deleting = true, version = version + 1, updated_at = now(), actor = $2, request_id = $3, traceparent = $4 "
-      "where id = $1 and not deleting",
-      params{a.id, a.from.actor, a.from.request_id, a.from.traceparent});
-  all.push_back(outbox(a.resource, "app", a.from));
-  KUBEOPERA_CO_CHECK(co_await pool_->atomic_pipeline(all));
-  co_return result<void>();
+  std::function<task<void>(postgres::session&)> body = [a](postgres::session& s) -> task<void> {
+    statement mark(
+        "update apps set deleting = true, version = version + 1, updated_at = now(), actor = $2, request_id = $3, traceparent = $4 "
+        "where id = $1 and not deleting",
+        params{a.id, a.from.actor, a.from.request_id, a.from.traceparent});
+    KUBEOPERA_CO_TRY(auto marked, co_await s.query(mark));
+    if (marked.affected() == 0) co_return result<void>();  // another request was faster
+    auto row = outbox(a.resource, "app", a.from);
+    KUBEOPERA_CO_CHECK(co_await s.query(row));
+    co_return result<void>();
+  };
+  co_return co_await pool_->transaction_void(body);
 }
 
 task<void> store::drop_app(std::string id) {

@@ -62,7 +62,7 @@ class store {
   task<void> insert_cloudspace(cloudspace_row row, vcluster_row first, std::optional<postgres::statement> remember);
   task<cloudspace_row> cloudspace(std::string id, std::optional<std::string> tenant);
   task<std::vector<cloudspace_row>> cloudspaces(std::optional<std::string> tenant, page_query q);
-  /// Marks it and its vClusters for deletion. Errors: failed_precondition (CloudSpaceNotEmpty).
+  /// Marks it and its vClusters for deletion, once however many ask. Errors: failed_precondition (CloudSpaceNotEmpty).
   task<void> delete_cloudspace(std::string id, origin from);
 
   /// Likewise. Errors: already_exists (vcluster_label_taken, vclusters_pkey).
