@@ -10,11 +10,13 @@
 
 #include <kubeopera/control/queue.hpp>
 #include <kubeopera/core/id.hpp>
+#include <kubeopera/core/wait.hpp>
 #include <kubeopera/events/outbox.hpp>
 #include <kubeopera/kube/lease.hpp>
 #include <kubeopera/vcluster/resolver.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -36,8 +38,8 @@ struct platform::state {
   std::function<void()> wake_outbox;
   std::vector<web::readiness_check> health;
   std::unique_ptr<kube::leader_elector> elector;
-  notifier leading;
-  bool is_leading = false;
+  notifier leading;  // one of the next two has changed
+  std::atomic<bool> is_leading{false}, lead_is_over{false};
   std::map<std::string, std::unique_ptr<web::router>> routers;
   mutable std::mutex mutex;
   std::map<std::string, int> ports;
@@ -51,6 +53,7 @@ struct platform::state {
   void wire_outbox(std::shared_ptr<api::resource_sync> sync);
   void wire_controller();
   void wire_election();
+  task<void> elect();
   result<void> wire_faces();
   web::router_options face_options(const role& r);
 };
@@ -103,6 +106,16 @@ task<void> deliver_row(std::shared_ptr<api::resource_sync> sync, std::shared_ptr
   // What goes away in its own time is watched by the reaper; the row has done its work.
   if (*left == api::remainder::waiting) reaper->add((is_app ? "app/" : "tenant/") + row.aggregate);
   co_return result<void>();
+}
+
+asio::awaitable<void> stand(kube::leader_elector* elector, kube::leader_body body) {
+  auto ended = co_await elector->run(body);
+  static_cast<void>(ended);  // the lead has ended, or it was cancelled
+}
+
+asio::awaitable<void> join(background& part) {
+  auto joined = co_await part.join();
+  static_cast<void>(joined);  // fails only where the waiting coroutine is cancelled; this one never is
 }
 
 task<void> serve(std::shared_ptr<http::server> server) { co_return co_await server->run(); }
@@ -308,20 +321,31 @@ void platform::state::wire_election() {
   auto made = kube::leader_elector::make(s.host, o);
   if (!made) throw std::logic_error(to_string(made.error()));
   elector = std::move(*made);
-  manager->add(control::group::caches, "election", [this]() -> task<void> {
-    bool led = false;
-    kube::leader_body body = [this, &led](std::int64_t) -> asio::awaitable<void> {
-      led = true;
-      is_leading = true;
-      leading.notify();
-      auto ended = co_await sleep_for(std::chrono::hours(24 * 365));
-      static_cast<void>(ended);
-      is_leading = false;
-    };
-    auto r = co_await elector->run(body);
-    if (!r && r.error().code() == errc::cancelled) co_return r.error();
-    co_return error(errc::unavailable, "LeadershipLost", "another process leads now");
-  });
+  manager->add(control::group::caches, "election", [this] { return elect(); });
+}
+
+// Leads at most once: what starts again after that starts from nothing.
+task<void> platform::state::elect() {
+  kube::leader_body body = [this](std::int64_t) -> asio::awaitable<void> {
+    is_leading = true;
+    leading.notify();
+    auto ended = co_await sleep_for(std::chrono::hours(24 * 365));
+    static_cast<void>(ended);
+    is_leading = false;
+    lead_is_over = true;
+    leading.notify();
+  };
+  auto candidacy = background::start(s.executor, stand(elector.get(), body));
+  result<void> waited;
+  while (waited && !lead_is_over) {
+    auto ticket = leading.ticket();
+    if (lead_is_over) break;
+    waited = co_await leading.wait(ticket);
+  }
+  candidacy.stop();
+  co_await uncancelled(join(candidacy));
+  if (!waited) co_return waited.error();
+  co_return error(errc::unavailable, "LeadershipLost", "another process leads now");
 }
 
 result<void> platform::state::wire() {
