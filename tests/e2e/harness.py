@@ -55,9 +55,10 @@ class Server:
         self.dir.chmod(0o755)
         self.process = None
 
-    def start(self):
+    def start(self, **environment):
         self.log = open(self.dir / "server.log", "ab")
-        self.process = subprocess.Popen([BINARY, "embedded", "--data-dir", str(self.dir / "d")], stderr=self.log, stdout=self.log)
+        self.process = subprocess.Popen([BINARY, "embedded", "--data-dir", str(self.dir / "d")], stderr=self.log, stdout=self.log,
+                                        env={**os.environ, **environment})
         info = self.dir / "d/embedded.json"
         deadline = time.monotonic() + 60
         while True:

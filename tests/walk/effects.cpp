@@ -12,9 +12,9 @@ namespace kubeopera::walk {
 namespace {
 
 constexpr std::array<std::string_view, 4> kinds{"sql", "kube", "pack", "push"};
-constexpr std::array<std::string_view, 12> faults{"none",         "cut_before",     "conflict",    "throttle",
-                                                  "error_before", "timeout_before", "refuse",      "full",
-                                                  "kill",         "cut_after",      "error_after", "timeout_after"};
+constexpr std::array<std::string_view, 13> faults{"none",         "cut_before",     "conflict",     "forbid", "throttle",
+                                                  "error_before", "timeout_before", "refuse",       "full",   "kill",
+                                                  "cut_after",    "error_after",    "timeout_after"};
 
 }  // namespace
 

@@ -17,6 +17,7 @@ enum class fault {
   none,
   cut_before,      ///< the connection is cut, nothing was done
   conflict,        ///< Kubernetes 409; a branch that moved
+  forbid,          ///< Kubernetes 403: somebody has taken a right away
   throttle,        ///< Kubernetes 429 with Retry-After
   error_before,    ///< Kubernetes 500, nothing was done
   timeout_before,  ///< no answer in time, nothing was done

@@ -23,6 +23,8 @@ result<http::response> answer_of(fault f) {
   switch (f) {
     case fault::conflict:
       return status(409, "Conflict");
+    case fault::forbid:
+      return status(403, "Forbidden");
     case fault::throttle: {
       auto r = status(429, "TooManyRequests");
       r.headers.set("Retry-After", "1");
