@@ -191,7 +191,9 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
   if (with_secrets) {
     auto taken = co_await store_->take_intent(a, options_.reservation);
     if (!taken) co_return explain_clash(taken.error(), a.spec);
-    KUBEOPERA_CO_CHECK(co_await store_secrets(a, std::move(secrets)));
+    // What the intent stands for must be over before anybody may take it over.
+    auto writing = store_secrets(a, std::move(secrets));
+    KUBEOPERA_CO_CHECK(co_await with_deadline<void>(duration(options_.reservation) / 2, std::move(writing)));
   }
   result<void> inserted = error();
   web::created<app_view> reply;
