@@ -39,7 +39,7 @@ bool each_part(std::string_view s, char separator, F f) {
 bool is_subdomain(std::string_view s) { return s.size() <= 253 && each_part(s, '.', is_label); }
 
 bool is_port(std::string_view s) {
-  if (s.empty() || s.size() > 5 || !all(s, digit)) return false;
+  if (s.empty() || s.size() > 5 || s.front() == '0' || !all(s, digit)) return false;
   int n = 0;
   for (char c : s) n = n * 10 + (c - '0');
   return n >= 1 && n <= 65535;

@@ -3,6 +3,7 @@
 #include "tests/support/figures.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,8 @@
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <unistd.h>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
@@ -53,7 +56,24 @@ void mutate(std::string& text, generator& random, const std::vector<std::string>
   }
 }
 
-void run(const std::string& input) { LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size()); }
+// The input at work, shown where it ends the process; only what a signal handler may call.
+const std::string* current = nullptr;
+void show_input(int signal) {
+  std::string_view digits = "0123456789abcdef";
+  for (std::size_t i = 0; current && i < current->size(); ++i) {
+    auto c = static_cast<unsigned char>((*current)[i]);
+    char text[4] = {'\\', 'x', digits[c >> 4], digits[c & 15]};
+    bool plain = c >= 0x20 && c < 0x7f && c != '\\';
+    if (::write(2, plain ? reinterpret_cast<char*>(&c) : text, plain ? 1 : 4) < 0) break;
+  }
+  if (::write(2, "\n", 1) == 1) std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
+void run(const std::string& input) {
+  current = &input;
+  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+}
 
 }  // namespace
 
@@ -72,6 +92,8 @@ int main(int argc, char** argv) {
     std::cerr << "no corpus in " << argv[1] << "\n";
     return 1;
   }
+  std::signal(SIGABRT, show_input);
+  std::signal(SIGSEGV, show_input);
   generator random;
   long count = argc > 2 ? std::atol(argv[2]) : 20'000;
   if (kubeopera::tests::long_run()) count *= 50;
