@@ -1,4 +1,6 @@
 // The Asio machinery behind core/async.hpp, instantiated once.
+#include "src/core/alarm.hpp"
+
 #include <kubeopera/core/async.hpp>
 
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -10,7 +12,6 @@
 #include <boost/asio/experimental/parallel_group.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -45,7 +46,7 @@ asio::awaitable<asio::any_io_executor> current_executor() { co_return co_await a
 task<void> sleep_for(duration time) {
   auto executor = co_await asio::this_coro::executor;
   if (co_await already_cancelled()) co_return cancelled_error();
-  asio::steady_timer timer(executor, time);
+  detail::alarm timer(executor, time);
   boost::system::error_code ec;
   co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, ec));
   if (ec) co_return cancelled_error();
@@ -60,7 +61,7 @@ asio::awaitable<bool> run_until(duration time, asio::awaitable<void> op) {
   auto executor = co_await asio::this_coro::executor;
   // A cancellation that came before this call would never reach the new coroutine: its time is over at once.
   if (co_await already_cancelled()) time = duration::zero();
-  asio::steady_timer timer(executor, time);
+  alarm timer(executor, time);
   auto op_handler = asio::co_spawn(executor, quiet(std::move(op)), asio::deferred);
   auto wait_handler = timer.async_wait(asio::deferred);
   auto group = asio::experimental::make_parallel_group(std::move(op_handler), std::move(wait_handler));
@@ -139,8 +140,27 @@ task<void> background::join() {
 struct notifier::state {
   std::mutex mutex;
   std::atomic<std::uint64_t> generation{0};
-  std::list<asio::steady_timer*> waiters;
+  std::list<detail::alarm*> waiters;
 };
+
+namespace {
+
+// A timer that is in the list while it waits, and no longer: also where its coroutine is destroyed without being resumed.
+template <class State>
+struct listed_alarm {
+  listed_alarm(std::shared_ptr<State> s, const asio::any_io_executor& executor, duration time)
+      : owner(std::move(s)), timer(executor, time) {}
+  listed_alarm(const listed_alarm&) = delete;
+  listed_alarm& operator=(const listed_alarm&) = delete;
+  ~listed_alarm() {
+    std::lock_guard lock(owner->mutex);
+    owner->waiters.remove(&timer);
+  }
+  std::shared_ptr<State> owner;
+  detail::alarm timer;
+};
+
+}  // namespace
 
 notifier::notifier() : state_(std::make_shared<state>()) {}
 notifier::~notifier() = default;
@@ -165,21 +185,19 @@ task<bool> notifier::wait_for(std::uint64_t ticket, duration time) {
   auto executor = co_await asio::this_coro::executor;
   if (s->generation.load() != ticket) co_return true;
   if (co_await already_cancelled()) co_return cancelled_error();
-  asio::steady_timer timer(executor, time);
-  boost::system::error_code ec;
-  auto token = asio::redirect_error(asio::use_awaitable, ec);
-  auto start = [s, ticket, &timer](auto handler) {
-    std::lock_guard lock(s->mutex);
-    if (s->generation.load() != ticket)
-      timer.expires_after(duration::zero());
-    else
-      s->waiters.push_back(&timer);
-    timer.async_wait(std::move(handler));
-  };
-  co_await asio::async_initiate<decltype(token), void(boost::system::error_code)>(std::move(start), token);
   {
-    std::lock_guard lock(s->mutex);
-    s->waiters.remove(&timer);
+    listed_alarm waiter(s, executor, time);
+    boost::system::error_code ec;
+    auto token = asio::redirect_error(asio::use_awaitable, ec);
+    auto start = [s, ticket, &timer = waiter.timer](auto handler) {
+      std::lock_guard lock(s->mutex);
+      if (s->generation.load() != ticket)
+        timer.expire_at_once();
+      else
+        s->waiters.push_back(&timer);
+      timer.start(std::move(handler));
+    };
+    co_await asio::async_initiate<decltype(token), void(boost::system::error_code)>(std::move(start), token);
   }
   if (s->generation.load() != ticket) co_return true;
   if (co_await already_cancelled()) co_return cancelled_error();

@@ -1,10 +1,13 @@
 // Deadlines, notifications and cancellation.
 #include <kubeopera/core/async.hpp>
+#include <kubeopera/core/timekeeper.hpp>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
 #include <thread>
 
 using namespace kubeopera;
@@ -46,7 +49,64 @@ asio::awaitable<void> two_waits(std::function<void()> between, errc& out) {
   out = r ? errc::internal : r.error().code();
 }
 
+// Ends waits when the test says so.
+struct hand final : timekeeper {
+  std::uint64_t keep(duration time, std::unique_ptr<wait> w) override {
+    longest = std::max(longest, time);
+    kept[++last] = std::move(w);
+    return last;
+  }
+  std::unique_ptr<wait> take(std::uint64_t number) override {
+    auto it = kept.find(number);
+    if (it == kept.end()) return nullptr;
+    auto w = std::move(it->second);
+    kept.erase(it);
+    return w;
+  }
+  void end_all() {
+    for (auto& [number, w] : std::exchange(kept, {})) w->end(true);
+  }
+  std::map<std::uint64_t, std::unique_ptr<wait>> kept;
+  std::uint64_t last = 0;
+  duration longest{};
+};
+
+asio::awaitable<void> sleep_and_say(duration time, std::optional<errc>& ended) {
+  auto r = co_await sleep_for(time);
+  ended = r ? errc::internal : r.error().code();
+}
+
 }  // namespace
+
+TEST(async, a_timekeeper_ends_the_waits_of_its_context) {
+  hand keeper;
+  asio::io_context io;
+  keep_time(io, keeper);
+  std::optional<errc> slept, stopped;
+  spawn(io.get_executor(), sleep_and_say(24h, slept));
+  auto b = background::start(io.get_executor(), sleep_and_say(1h, stopped));
+  io.poll();  // not run(): whoever waits counts as work
+  EXPECT_FALSE(slept || stopped);
+  EXPECT_EQ(keeper.longest, 24h);
+  b.stop();
+  io.poll();
+  EXPECT_EQ(stopped, errc::cancelled);
+  keeper.end_all();
+  io.poll();
+  EXPECT_EQ(slept, errc::internal) << "its time was over";
+}
+
+TEST(async, a_wait_that_is_destroyed_is_not_notified) {
+  notifier n;
+  errc code = errc::internal;
+  {
+    asio::io_context io;
+    spawn(io.get_executor(), wait_for_ever(n, code));
+    io.poll();
+  }
+  n.notify();  // nobody is left to be told
+  EXPECT_EQ(code, errc::internal);
+}
 
 TEST(async, a_deadline_begun_after_cancellation_ends_at_once) {
   asio::io_context io;
