@@ -136,18 +136,23 @@ asio::awaitable<bool> start_groups(std::shared_ptr<State> s) {
 }
 
 template <class State>
+task<void> join_group(std::shared_ptr<State> s, group where) {
+  for (auto& p : s->parts)
+    if (p.where == where && p.running) KUBEOPERA_CO_CHECK(co_await p.running->join());
+  co_return result<void>();
+}
+
+template <class State>
 asio::awaitable<void> stop_groups(std::shared_ptr<State> s, std::string& stuck) {
   for (auto it = all_groups.rbegin(); it != all_groups.rend(); ++it) {
     for (auto& p : s->parts)
       if (p.where == *it && p.running) p.running->stop();
-    auto limit = std::chrono::steady_clock::now() + s->options.drain_limit;
+    auto body = join_group(s, *it);
+    auto joined = co_await with_deadline<void>(s->options.drain_limit, std::move(body));
+    if (joined) continue;
     for (auto& p : s->parts) {
-      if (p.where != *it || !p.running) continue;
-      auto body = p.running->join();
-      auto left = std::max(duration(1), limit - std::chrono::steady_clock::now());
-      auto r = co_await with_deadline<void>(left, std::move(body));
-      if (r) continue;
-      s->log.error("component does not stop", {{"component", p.it->name()}, {"error", r.error()}});
+      if (p.where != *it || !p.running || p.running->finished()) continue;
+      s->log.error("component does not stop", {{"component", p.it->name()}, {"error", joined.error()}});
       stuck += (stuck.empty() ? "" : ", ") + p.it->name();
     }
   }
