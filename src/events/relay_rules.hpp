@@ -2,13 +2,11 @@
 #pragma once
 
 #include <kubeopera/core/result.hpp>
-#include <kubeopera/events/outbox.hpp>
+#include <kubeopera/events/outbox_table.hpp>
 
 #include <cstdint>
 
 namespace kubeopera::inline v1::events {
-
-enum class verdict { done, again, dead };
 
 struct decision {
   verdict what = verdict::done;

@@ -48,6 +48,7 @@ struct relay_options {
   duration max_retry = std::chrono::seconds(30);
   std::chrono::hours keep_done{24};                              ///< then done rows are deleted, a thousand at a time
   std::function<void(const outbox_row&, const error&)> on_dead;  ///< told of each dead letter after it has been stored
+  std::function<std::uint64_t()> random = random_u64;            ///< source of jitter (injected in tests)
 };
 
 /// Thread-safe. Any number of relays may work on one table: a row is delivered by one at a time, later rows of its aggregate

@@ -1,11 +1,12 @@
 // The outbox and its relay on a real database: order, crashes, fencing, retries, dead letters.
 #include "tests/integration/postgres/kit.hpp"
 
-#include <kubeopera/events/outbox.hpp>
+#include <kubeopera/events/outbox_table.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <set>
@@ -99,6 +100,24 @@ struct outbox_fixture : fixture {
     return make_outbox_relay(threads().get_executor(), db, r.sink(), relay, clock::real(), logger::none(), &all);
   }
   std::int64_t open() { return number("SELECT count(*) AS v FROM outbox WHERE done_at IS NULL AND dead_at IS NULL"); }
+};
+
+// The first mark fails as if the database were away.
+class forgetful_table final : public outbox_table {
+ public:
+  explicit forgetful_table(std::shared_ptr<outbox_table> inner) : inner_(std::move(inner)) {}
+  task<outbox_claim> claim(std::string token, duration lease, int most) override { return inner_->claim(token, lease, most); }
+  task<void> renew(std::string token, std::vector<std::int64_t> rows) override { return inner_->renew(token, rows); }
+  task<bool> mark(outbox_row row, std::string token, outbox_mark m) override {
+    if (failed_.exchange(true)) co_return co_await inner_->mark(row, token, m);
+    co_return error(errc::unavailable, "Away", "the database is away");
+  }
+  task<void> free(std::string token) override { return inner_->free(token); }
+  task<std::size_t> trim(std::chrono::hours keep) override { return inner_->trim(keep); }
+
+ private:
+  std::shared_ptr<outbox_table> inner_;
+  std::atomic<bool> failed_{false};
 };
 
 // Numbers of one aggregate in the order of first arrival.
@@ -213,6 +232,26 @@ TEST(outbox, long_delivery_keeps_its_lease) {
   running_relay one(f.make(r)), two(f.make(r));
   ASSERT_TRUE(eventually([&] { return f.open() == 0; }));
   EXPECT_EQ(r.count(), 1u) << "five leases long, and nobody took it over";
+}
+
+TEST(outbox, a_row_that_could_not_be_marked_comes_again_though_the_relay_is_busy) {
+  outbox_fixture f;
+  f.relay.lease = 300ms;
+  f.relay.poll = 20ms;
+  receiver r;
+  std::atomic<bool> let_go{false};
+  r.script = [&](const outbox_row& row, int) -> task<void> {
+    while (row.aggregate == "slow" && !let_go) KUBEOPERA_CO_CHECK(co_await sleep_for(5ms));
+    co_return result<void>();
+  };
+  f.add("slow", 0);
+  f.add("quick", 0);
+  auto table = std::make_shared<forgetful_table>(make_outbox_table(f.db));
+  running_relay one(make_outbox_relay(threads().get_executor(), table, r.sink(), f.relay));
+  EXPECT_TRUE(eventually([&] { return f.open() == 1; })) << "the claims of what is under way are renewed, no others";
+  EXPECT_EQ(r.count(), 3u);
+  let_go = true;
+  EXPECT_TRUE(eventually([&] { return f.open() == 0; }));
 }
 
 TEST(outbox, dead_letters_keep_their_cause_and_can_be_revived) {
