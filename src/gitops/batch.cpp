@@ -90,9 +90,11 @@ result<built_batch> batch_builder::build(const pending_list& batch, const std::s
   for (std::size_t i = 0; i < batch.size(); ++i) {
     out.changed.push_back(edited.changed[edit_of[i]]);
     out.failed.push_back(edited.failed[edit_of[i]]);
-    if (out.changed.back()) told.push_back(&batch[i]->what);
+    bool pressed = batch[i]->what.always && !out.failed.back();
+    if (out.changed.back() || pressed) told.push_back(&batch[i]->what);
+    out.differs |= pressed;
   }
-  out.differs = edited.any() && edited.root != on.tree;
+  out.differs |= edited.any() && edited.root != on.tree;
   if (!out.differs) return out;
   commit_parts parts;
   parts.tree = edited.root;

@@ -292,6 +292,7 @@ class batching_committer : public committer {
   }
 
   task<void> push(attempt& a) {
+    if (options_.may_push) KUBEOPERA_CO_CHECK(options_.may_push());
     auto commit = a.built->commit.hex();
     if (a.sent.empty() || a.sent.back().first != commit) a.sent.emplace_back(commit, a.built->changed);
     auto sending = remote_->push(options_.branch, a.base, commit, a.built->pack.pack);

@@ -45,6 +45,8 @@ struct change {
   std::map<std::string, std::string> files;  ///< file name ([a-z0-9][a-z0-9.-]*, at most 100) to content (at most 1 MiB)
   std::string subject;                       ///< one line; "" becomes "Update <directory>"
   std::vector<std::pair<std::string, std::string>> trailers;  ///< e.g. {"Kubeopera-App", "…"}
+  /// Commit also where the directory is so already: the branch moves, and no push that was under way before can land any more.
+  bool always = false;
 };
 
 struct receipt {
@@ -63,6 +65,8 @@ struct committer_options {
   duration fetch_timeout = std::chrono::minutes(10);       ///< for the objects of a whole fleet
   duration first_backoff = std::chrono::milliseconds(25);  ///< between attempts; doubles, with full jitter
   duration max_backoff = std::chrono::seconds(2);
+  /// Asked right before each push, where set; an error (not a transient one) is the answer to the batch. Must not block.
+  std::function<result<void>()> may_push;
 };
 
 /// Thread-safe. Two verbs: run() once, submit() many times.

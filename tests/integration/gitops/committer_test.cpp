@@ -3,6 +3,7 @@
 
 #include <kubeopera/gitops/fleet.hpp>
 
+#include <atomic>
 #include <set>
 
 using namespace harness;
@@ -63,6 +64,44 @@ TEST(committer, the_same_content_makes_no_commit) {
   auto nothing_there = c.submit(gone);
   ASSERT_TRUE(nothing_there);
   EXPECT_FALSE(nothing_there->changed);
+}
+
+TEST(committer, a_change_that_asks_for_it_is_always_a_commit) {
+  place p;
+  auto s = p.store();
+  running c(p.io, s, p.origin(s));
+  auto gone = make_change("web", "none");
+  gone.files.clear();
+  gone.always = true;
+  auto first = c.submit(gone);  // on an empty repository
+  ASSERT_TRUE(first) << to_string(first.error());
+  EXPECT_FALSE(first->changed);
+  EXPECT_EQ(first->commit, git(p.fleet, "rev-parse main"));
+  auto again = c.submit(gone);
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_NE(again->commit, first->commit);
+  EXPECT_EQ(p.commits(), 2);
+  EXPECT_EQ(git(p.fleet, "ls-tree -r main"), "");
+  EXPECT_EQ(fsck(p.fleet), "");
+}
+
+TEST(committer, nothing_is_pushed_without_permission) {
+  place p;
+  auto s = p.store();
+  std::atomic<bool> open{true};
+  committer_options o;
+  o.may_push = [&open]() -> result<void> {
+    if (open) return {};
+    return error(errc::cancelled, "NotLeading", "not any more");
+  };
+  running c(p.io, s, p.origin(s), o);
+  ASSERT_TRUE(c.submit(make_change("web", "v1")));
+  open = false;
+  auto refused = c.submit(make_change("web", "v2"));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reason(), "NotLeading");
+  EXPECT_EQ(p.commits(), 1);
+  EXPECT_EQ(p.show("web"), "v1");
 }
 
 TEST(committer, removes_a_directory_and_leaves_its_neighbours) {
