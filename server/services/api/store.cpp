@@ -20,8 +20,8 @@ error no_vcluster() { return {errc::not_found, "VClusterNotFound", "no such vClu
 constexpr const char* app_columns =
     "select a.id, a.tenant_id, a.cloudspace_id, c.name as cloudspace_name, a.vcluster, a.name, a.resource, a.host, a.spec, "
     "a.revision, "
-    "a.version, a.actor, a.request_id, a.traceparent, a.created_at, a.updated_at, a.deleting from apps a join cloudspaces c on "
-    "c.id = "
+    "a.version, a.actor, a.request_id, a.traceparent, a.created_at, a.updated_at, a.deleting, "
+    "a.removal_started from apps a join cloudspaces c on c.id = "
     "a.cloudspace_id ";
 
 origin read_origin(const rows& r, std::size_t i) { return {r.str(i, "actor"), r.str(i, "request_id"), r.str(i, "traceparent")}; }
@@ -42,6 +42,7 @@ result<app_row> read_app(const rows& r, std::size_t i) {
   a.created_at = r.time(i, "created_at");
   a.updated_at = r.time(i, "updated_at");
   a.deleting = r.boolean(i, "deleting");
+  a.removal_started = r.boolean(i, "removal_started");
   KUBEOPERA_TRY(auto v, json::read(r.text(i, "spec")));
   KUBEOPERA_TRY(a.spec, json::decode<manifest::app_spec>(v));
   return a;
@@ -403,6 +404,30 @@ task<void> store::delete_app(app_row a) {
     co_return result<void>();
   };
   co_return co_await pool_->transaction_void(body);
+}
+
+task<void> store::sync_again(std::string topic, std::string name) {
+  auto st = outbox(name, topic, origin());
+  KUBEOPERA_CO_CHECK(co_await pool_->query(st));
+  co_return result<void>();
+}
+
+task<void> store::start_removal(std::string id) {
+  statement st("update apps set removal_started = true where id = $1 and deleting", params{id});
+  KUBEOPERA_CO_CHECK(co_await pool_->query(st));
+  co_return result<void>();
+}
+
+task<std::vector<std::string>> store::deleted_apps(std::vector<std::string> ids) {
+  std::erase_if(ids, [](const std::string& id) { return !is_uuid(id); });
+  statement st(
+      "select distinct r.app_id::text as id from app_revisions r where r.app_id = any($1::uuid[]) "
+      "and not exists (select 1 from apps a where a.id = r.app_id)",
+      params{ids});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < r.size(); ++i) out.push_back(r.str(i, "id"));
+  co_return out;
 }
 
 task<void> store::drop_app(std::string id) {

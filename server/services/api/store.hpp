@@ -42,6 +42,7 @@ struct app_row {
   manifest::app_spec spec;
   std::int64_t revision = 1, version = 1;
   bool deleting = false;
+  bool removal_started = false;  ///< the deletion of its resource was asked for
   system_time created_at, updated_at;
 };
 
@@ -50,9 +51,29 @@ struct secret_intent {
   std::string vcluster, app, holder;
 };
 
+/// The rows as the controllers see them: what a resource on the host cluster is made from, and what is dropped when it is gone.
+class row_source {
+ public:
+  virtual ~row_source() = default;
+  virtual task<std::optional<app_row>> app_by_resource(std::string resource) = 0;
+  virtual task<std::optional<vcluster_row>> vcluster_by_name(std::string name) = 0;
+  /// Writes another outbox row for a live app or vCluster: its resource is to be made again.
+  virtual task<void> sync_again(std::string topic, std::string name) = 0;
+  /// Remembers that the deletion of an app's resource is asked for from now on.
+  virtual task<void> start_removal(std::string id) = 0;
+  /// Which of these apps there were and are no more. Ids that were never given out are not among them.
+  virtual task<std::vector<std::string>> deleted_apps(std::vector<std::string> ids) = 0;
+  /// Drops an app's row if it is marked for deletion.
+  virtual task<void> drop_app(std::string id) = 0;
+  /// Drops a vCluster's row if it is marked for deletion, and its CloudSpace with the last one.
+  virtual task<void> drop_vcluster(std::string name) = 0;
+  /// "app/<resource>" and "tenant/<name>" of the rows that are going away.
+  virtual task<std::vector<std::string>> deleting_keys() = 0;
+};
+
 /// Thread-safe. All parameters are values: a task starts when it is awaited, and what it was given must still be there then.
 /// Errors of all: those of postgres::pool, and not_found; others are named at the member, with their reason in brackets.
-class store {
+class store final : public row_source {
  public:
   explicit store(std::shared_ptr<postgres::pool> pool) : pool_(std::move(pool)) {}
 
@@ -69,11 +90,11 @@ class store {
   task<void> insert_vcluster(vcluster_row row, std::optional<postgres::statement> remember);
   task<std::vector<vcluster_row>> vclusters(std::string cloudspace_id);
   task<vcluster_row> vcluster(std::string cloudspace_id, std::string label);
-  task<std::optional<vcluster_row>> vcluster_by_name(std::string name);
+  task<std::optional<vcluster_row>> vcluster_by_name(std::string name) override;
   /// Errors: failed_precondition (VClusterNotEmpty, VClusterIsDefault).
   /// row.from is the request that asks for it.
   task<void> delete_vcluster(vcluster_row row);
-  task<void> drop_vcluster(std::string name);
+  task<void> drop_vcluster(std::string name) override;
 
   // Apps.
   /// App, host claim, first revision, outbox row and, where given, the remembered reply in one transaction and one round trip.
@@ -90,16 +111,18 @@ class store {
   /// Whether an app of that name lives in that vCluster.
   task<bool> has_app(std::string vcluster, std::string name);
   task<app_row> app(std::string id, std::optional<std::string> tenant);
-  task<std::optional<app_row>> app_by_resource(std::string resource);
+  task<std::optional<app_row>> app_by_resource(std::string resource) override;
   task<std::vector<app_row>> apps(std::optional<std::string> tenant, app_query q);
   /// Writes row as its next revision if the stored version is still row.version. Errors: conflict (VersionChanged),
   /// already_exists (host_taken).
   task<void> update_app(app_row row, std::int64_t expected_version);
   /// Marks it for deletion; row.from is the request that asks for it.
   task<void> delete_app(app_row row);
-  task<void> drop_app(std::string id);
-  /// "app/<resource>" and "tenant/<name>" of the rows that are going away.
-  task<std::vector<std::string>> deleting_keys();
+  task<void> sync_again(std::string topic, std::string name) override;
+  task<void> start_removal(std::string id) override;
+  task<std::vector<std::string>> deleted_apps(std::vector<std::string> ids) override;
+  task<void> drop_app(std::string id) override;
+  task<std::vector<std::string>> deleting_keys() override;
 
   postgres::pool& pool() noexcept { return *pool_; }
 

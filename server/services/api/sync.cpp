@@ -46,6 +46,10 @@ void set_annotations(kube::object& o, const origin& from) {
   for (const auto& m : annotations_of(from)) all[m.key()] = m.value();
 }
 
+// A row that was read longer ago is read again before a resource is made from it. Together with the time that a request may take
+// this stays under the lease of an outbox row, so that nobody else has acted on the row meanwhile.
+constexpr duration fresh_for = std::chrono::seconds(1);
+
 }  // namespace
 
 error from_cluster(const error& e) {
@@ -54,7 +58,7 @@ error from_cluster(const error& e) {
 }
 
 task<remainder> resource_sync::ensure(const kube::resource_type& type, const std::string& name, const json::value& spec,
-                                      std::int64_t revision, const origin& from) {
+                                      std::int64_t revision, const origin& from, steady_time since) {
   kube::write_options o;
   o.field_manager = "kubeopera-api";
   kube::object_key key{ns_, name};
@@ -63,7 +67,12 @@ task<remainder> resource_sync::ensure(const kube::resource_type& type, const std
     if (!there && there.error().code() != errc::not_found) co_return from_cluster(there.error());
     result<kube::object> written = error();
     if (!there) {
+      if (clock_.steady() - since > fresh_for)
+        co_return error(errc::unavailable, "RowOutOfDate", "reading took too long; the row is read again");
       auto fresh = kube::make_object(type, key);
+      // From its first moment on an app's resource does not go before its controller has cleaned up.
+      if (type == kube::types::kubeopera_apps())
+        json::ensure_object(fresh, "metadata")["finalizers"] = json::array{manifest::finalizer_name};
       fresh["spec"] = spec;
       set_annotations(fresh, from);
       written = co_await host_->create(type, fresh, o);
@@ -91,7 +100,8 @@ task<void> resource_sync::annotate(const kube::resource_type& type, const kube::
   bool same = std::all_of(wanted.begin(), wanted.end(),
                           [&](const auto& m) { return kube::annotation_of(there, m.key()) == json::as_view(m.value()); });
   if (same) co_return result<void>();
-  json::object patch{{"metadata", json::object{{"annotations", std::move(wanted)}}}};
+  json::object meta{{"uid", kube::uid_of(there)}, {"annotations", std::move(wanted)}};
+  json::object patch{{"metadata", std::move(meta)}};
   kube::write_options o;
   o.field_manager = "kubeopera-api";
   auto done = co_await host_->patch(type, kube::key_of(there), kube::patch_kind::merge, patch, o);
@@ -99,38 +109,91 @@ task<void> resource_sync::annotate(const kube::resource_type& type, const kube::
   co_return result<void>();
 }
 
+// Deletes the very resource that is there now: a request may arrive late, when another has the name.
 task<remainder> resource_sync::remove(const kube::resource_type& type, const std::string& name, const origin& from) {
-  auto there = co_await host_->get(type, {ns_, name});
-  if (!there && there.error().code() == errc::not_found) co_return remainder::none;
-  if (!there) co_return there.error();
-  if (kube::being_deleted(*there)) co_return remainder::waiting;
-  KUBEOPERA_CO_CHECK(co_await annotate(type, *there, from));
-  auto gone = co_await host_->remove(type, {ns_, name});
-  if (!gone && gone.error().code() == errc::not_found) co_return remainder::none;
-  if (!gone) co_return from_cluster(gone.error());
-  auto again = co_await host_->get(type, {ns_, name});
-  if (!again && again.error().code() == errc::not_found) co_return remainder::none;
-  if (!again) co_return from_cluster(again.error());
-  co_return remainder::waiting;
+  kube::object_key key{ns_, name};
+  for (bool asked = false;; asked = true) {
+    auto there = co_await host_->get(type, key);
+    if (!there && there.error().code() == errc::not_found) co_return remainder::none;
+    if (!there) co_return from_cluster(there.error());
+    if (asked || kube::being_deleted(*there)) co_return remainder::waiting;
+    KUBEOPERA_CO_CHECK(co_await annotate(type, *there, from));
+    kube::delete_options o;
+    o.uid = std::string(kube::uid_of(*there));
+    auto gone = co_await host_->remove(type, key, o);
+    if (!gone && gone.error().code() != errc::not_found) co_return from_cluster(gone.error());
+  }
 }
 
-task<remainder> resource_sync::sync_app(const std::string& resource) {
-  KUBEOPERA_CO_TRY(auto row, co_await store_->app_by_resource(resource));
-  if (!row) co_return remainder::none;
-  if (!row->deleting)
-    co_return co_await ensure(kube::types::kubeopera_apps(), resource, app_spec_of(*row), row->revision, row->from);
-  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_apps(), resource, row->from));
-  if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await store_->drop_app(row->id));
+// A resource that was never made is made first: its controller then takes away what the API made inside the vCluster for it.
+task<remainder> resource_sync::remove_app(app_row row, steady_time since) {
+  const auto& type = kube::types::kubeopera_apps();
+  if (!row.removal_started) {
+    kube::object_key key{ns_, row.resource};
+    auto there = co_await host_->get(type, key);
+    if (!there && there.error().code() != errc::not_found) co_return there.error();
+    if (!there) KUBEOPERA_CO_CHECK(co_await ensure(type, row.resource, app_spec_of(row), row.revision, row.from, since));
+    KUBEOPERA_CO_CHECK(co_await rows_->start_removal(row.id));
+  }
+  co_return co_await drop_when_gone(std::move(row));
+}
+
+task<remainder> resource_sync::drop_when_gone(app_row row) {
+  KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_apps(), row.resource, row.from));
+  if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await rows_->drop_app(row.id));
   co_return left;
 }
 
+// A resource without a row, made by a request that arrived after its app's end. One whose app there never was is left alone.
+task<remainder> resource_sync::remove_orphan(std::string resource) {
+  auto there = co_await host_->get(kube::types::kubeopera_apps(), {ns_, resource});
+  if (!there && there.error().code() == errc::not_found) co_return remainder::none;
+  if (!there) co_return there.error();
+  std::vector<std::string> ids{std::string(json::get_string(*there, {"spec", "app_id"}))};
+  KUBEOPERA_CO_TRY(auto deleted, co_await rows_->deleted_apps(std::move(ids)));
+  if (deleted.empty()) co_return remainder::none;
+  co_return co_await remove(kube::types::kubeopera_apps(), resource, origin());
+}
+
+task<remainder> resource_sync::sync_app(const std::string& resource) {
+  auto since = clock_.steady();
+  KUBEOPERA_CO_TRY(auto row, co_await rows_->app_by_resource(resource));
+  if (!row) co_return co_await remove_orphan(resource);
+  if (row->deleting) co_return co_await remove_app(std::move(*row), since);
+  co_return co_await ensure(kube::types::kubeopera_apps(), resource, app_spec_of(*row), row->revision, row->from, since);
+}
+
 task<remainder> resource_sync::sync_tenant(const std::string& name) {
-  KUBEOPERA_CO_TRY(auto row, co_await store_->vcluster_by_name(name));
+  auto since = clock_.steady();
+  KUBEOPERA_CO_TRY(auto row, co_await rows_->vcluster_by_name(name));
   if (!row) co_return remainder::none;
+  if (row->deleting) co_return co_await reap_tenant(name);
   // A tenant's resource has no revision: what the row says is written once and is not changed afterwards.
-  if (!row->deleting) co_return co_await ensure(kube::types::kubeopera_tenants(), name, tenant_spec_of(*row), 0, row->from);
+  co_return co_await ensure(kube::types::kubeopera_tenants(), name, tenant_spec_of(*row), 0, row->from, since);
+}
+
+task<remainder> resource_sync::make_again(const kube::resource_type& type, const char* topic, const std::string& name) {
+  auto there = co_await host_->get(type, {ns_, name});
+  if (there) co_return remainder::none;
+  if (there.error().code() != errc::not_found) co_return there.error();
+  KUBEOPERA_CO_CHECK(co_await rows_->sync_again(topic, name));
+  co_return remainder::none;
+}
+
+task<remainder> resource_sync::reap_app(const std::string& resource) {
+  KUBEOPERA_CO_TRY(auto row, co_await rows_->app_by_resource(resource));
+  if (!row) co_return co_await remove_orphan(resource);
+  if (!row->deleting) co_return co_await make_again(kube::types::kubeopera_apps(), "app", resource);
+  if (!row->removal_started) co_return remainder::waiting;  // for its outbox row
+  co_return co_await drop_when_gone(std::move(*row));
+}
+
+task<remainder> resource_sync::reap_tenant(const std::string& name) {
+  KUBEOPERA_CO_TRY(auto row, co_await rows_->vcluster_by_name(name));
+  if (!row) co_return remainder::none;
+  if (!row->deleting) co_return co_await make_again(kube::types::kubeopera_tenants(), "tenant", name);
   KUBEOPERA_CO_TRY(auto left, co_await remove(kube::types::kubeopera_tenants(), name, row->from));
-  if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await store_->drop_vcluster(name));
+  if (left == remainder::none) KUBEOPERA_CO_CHECK(co_await rows_->drop_vcluster(name));
   co_return left;
 }
 
@@ -138,7 +201,7 @@ task<control::outcome> row_reaper::reconcile(const std::string& key) {
   auto slash = key.find('/');
   auto kind = key.substr(0, slash);
   auto name = key.substr(slash + 1);
-  result<remainder> left = kind == "app" ? co_await sync_->sync_app(name) : co_await sync_->sync_tenant(name);
+  result<remainder> left = kind == "app" ? co_await sync_->reap_app(name) : co_await sync_->reap_tenant(name);
   if (!left) co_return left.error();
   // The informer wakes this when the resource goes; the delay is for a missed word.
   if (*left == remainder::waiting) co_return control::outcome::again_after(std::chrono::seconds(2));
