@@ -95,7 +95,8 @@ constexpr const char* vcluster_columns =
 
 statement insert_vcluster_row(const vcluster_row& v) {
   return statement(
-      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota, created_at, actor, request_id, traceparent) "
+      "insert into vclusters (name, cloudspace_id, tenant_id, label, is_default, quota, created_at, actor, request_id, "
+      "traceparent) "
       "values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
       params{v.name, v.cloudspace_id, v.tenant_id, v.label, v.is_default, json::write(json::encode(v.quota)), v.created_at,
              v.from.actor, v.from.request_id, v.from.traceparent});
@@ -394,7 +395,8 @@ task<void> store::update_app(app_row a, std::int64_t expected_version) {
 task<void> store::delete_app(app_row a) {
   std::function<task<void>(postgres::session&)> body = [a](postgres::session& s) -> task<void> {
     statement mark(
-        "update apps set deleting = true, version = version + 1, updated_at = now(), actor = $2, request_id = $3, traceparent = $4 "
+        "update apps set deleting = true, version = version + 1, updated_at = now(), actor = $2, request_id = $3, traceparent = "
+        "$4 "
         "where id = $1 and not deleting",
         params{a.id, a.from.actor, a.from.request_id, a.from.traceparent});
     KUBEOPERA_CO_TRY(auto marked, co_await s.query(mark));

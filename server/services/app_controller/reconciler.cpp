@@ -12,8 +12,9 @@ using control::outcome;
 
 // ---- delivery_watch -------------------------------------------------------------------------------------------------
 
-delivery_watch::delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake, logger& log)
-    : executor_(std::move(executor)), wake_(std::move(wake)), log_(log) {}
+delivery_watch::delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake,
+                               kube::informer_options like)
+    : executor_(std::move(executor)), wake_(std::move(wake)), like_(std::move(like)) {}
 
 namespace {
 
@@ -28,10 +29,9 @@ void delivery_watch::ensure(const std::string& tenant, std::shared_ptr<kube::cli
   std::lock_guard lock(mutex_);
   auto& e = all_[tenant];
   if (e.cache) return;
-  kube::informer_options o;
+  auto o = like_;
   o.ns = flux_namespace;
   o.label_selector = "app.kubernetes.io/managed-by=kubeopera";
-  o.log = &log_;
   e.cache = std::make_shared<kube::informer>(std::move(client), kube::types::kustomizations(), o);
   auto tell = [wake = wake_](const kube::object_ptr& k) {
     auto key = kube::annotation_of(*k, resource_annotation);
@@ -39,7 +39,10 @@ void delivery_watch::ensure(const std::string& tenant, std::shared_ptr<kube::cli
   };
   kube::informer_handler h;
   h.added = tell;
-  h.updated = [tell](const kube::object_ptr&, const kube::object_ptr& now) { tell(now); };
+  h.updated = [tell](const kube::object_ptr& before, const kube::object_ptr& now) {
+    if (kube::annotation_of(*before, resource_annotation) != kube::annotation_of(*now, resource_annotation)) tell(before);
+    tell(now);
+  };
   h.deleted = tell;
   e.cache->add_handler(std::move(h));
   e.running = background::start(executor_, run_informer(e.cache));
@@ -137,10 +140,18 @@ task<outcome> reconciler::stop_at(step& s, const char* condition, const error& e
   co_return e;
 }
 
+namespace {
+
+bool has_finalizer(const kube::object& o) {
+  auto* all = json::get_array(o, {"metadata", "finalizers"});
+  return all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; });
+}
+
+}  // namespace
+
 task<bool> reconciler::ensure_finalizer(step& s) {
+  if (has_finalizer(s.object)) co_return true;
   auto* all = json::get_array(s.object, {"metadata", "finalizers"});
-  if (all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; }))
-    co_return true;
   json::array next = all ? *all : json::array();
   next.emplace_back(manifest::finalizer_name);
   json::object meta{{"resourceVersion", kube::resource_version_of(s.object)}, {"finalizers", std::move(next)}};
@@ -291,12 +302,15 @@ task<outcome> reconciler::observe_delivery(step& s) {
 task<void> reconciler::save_status(step& s) {
   auto next = json::encode(s.status);
   if (next == json::encode(s.before)) co_return result<void>();
-  json::object patch{{"status", next}};
+  // Only over the state that this step has read: a slower step must not say what a faster one has overtaken.
+  json::object meta{{"resourceVersion", kube::resource_version_of(s.object)}};
+  json::object patch{{"metadata", std::move(meta)}, {"status", next}};
   kube::write_options o;
   o.field_manager = field_manager;
   o.subresource = "status";
   auto saved = co_await host_->patch(kube::types::kubeopera_apps(), s.key, kube::patch_kind::merge, patch, o);
   if (!saved && saved.error().code() != errc::not_found) co_return saved.error();
+  if (saved) s.object = std::move(*saved);
   s.before = s.status;
   co_return result<void>();
 }
@@ -304,6 +318,15 @@ task<void> reconciler::save_status(step& s) {
 // ---- deletion -------------------------------------------------------------------------------------------------------
 
 namespace {
+
+// Deletes the very object that was read, not a later one of its name: the request may arrive late.
+task<void> remove_this(kube::client& inside, const kube::resource_type& type, const kube::object& obj) {
+  kube::delete_options o;
+  o.uid = std::string(kube::uid_of(obj));
+  auto gone = co_await inside.remove(type, kube::key_of(obj), o);
+  if (!gone && gone.error().code() != errc::not_found) co_return gone.error();
+  co_return result<void>();
+}
 
 // Deletes the Kustomization, resumed so that Flux prunes. True when it and the app's namespace are gone.
 task<bool> take_down(kube::client& inside, const std::string& app) {
@@ -318,8 +341,7 @@ task<bool> take_down(kube::client& inside, const std::string& app) {
       o.field_manager = field_manager;
       KUBEOPERA_CO_CHECK(co_await inside.patch(type, key, kube::patch_kind::merge, patch, o));
     }
-    auto gone = co_await inside.remove(type, key);
-    if (!gone && gone.error().code() != errc::not_found) co_return gone.error();
+    KUBEOPERA_CO_CHECK(co_await remove_this(inside, type, *k));
     co_return false;
   }
   if (k.error().code() != errc::not_found) co_return k.error();
@@ -328,29 +350,38 @@ task<bool> take_down(kube::client& inside, const std::string& app) {
   if (!ns) co_return ns.error();
   if (!kube::being_deleted(*ns)) {
     // Made for the app's Secrets before Flux ever applied anything: nobody else will remove it.
-    auto gone = co_await inside.remove(kube::types::namespaces(), {"", app});
-    if (!gone && gone.error().code() != errc::not_found) co_return gone.error();
+    KUBEOPERA_CO_CHECK(co_await remove_this(inside, kube::types::namespaces(), *ns));
   }
   co_return false;
 }
 
 }  // namespace
 
-task<outcome> reconciler::retire(step& s) {
-  auto* all = json::get_array(s.object, {"metadata", "finalizers"});
-  bool ours =
-      all && std::any_of(all->begin(), all->end(), [](const auto& f) { return json::as_view(f) == manifest::finalizer_name; });
-  if (!ours) co_return outcome::done();
+// Takes the directory away, once. The commit is made also where there is no directory, so that no push of an earlier process that
+// is still under way can bring it back.
+task<void> reconciler::remove_directory(step& s) {
+  bool removed = !s.before.commit.empty() && s.before.content_hash.empty();
+  if (removed) co_return result<void>();
   gitops::change removal;
   removal.directory = s.directory;
+  removal.always = true;
   removal.subject = "Remove " + s.spec.app.name + " from " + s.spec.tenant_ref;
   removal.trailers = s.trailers();
-  auto removed = co_await git_->submit(std::move(removal));
+  KUBEOPERA_CO_TRY(auto receipt, co_await git_->submit(std::move(removal)));
+  s.status.commit = receipt.commit;
+  s.status.revision = s.spec.revision;
+  s.status.template_hash.clear();
+  s.status.content_hash.clear();
+  s.status.template_revision = 0;
+  auto ids = s.ids();
+  log_.info("app removed from the fleet repository", {field(ids), {"commit", receipt.commit}});
+  co_return co_await save_status(s);
+}
+
+task<outcome> reconciler::retire(step& s) {
+  if (!has_finalizer(s.object)) co_return outcome::done();
+  auto removed = co_await remove_directory(s);
   if (!removed) co_return co_await stop_at(s, "Committed", removed.error());
-  if (removed->changed) {
-    auto ids = s.ids();
-    log_.info("app removed from the fleet repository", {field(ids), {"commit", removed->commit}});
-  }
   auto inside = co_await vcluster_(s.spec.tenant_ref);
   // A vCluster that is gone took everything with it.
   bool no_vcluster = !inside && inside.error().code() == errc::not_found;
@@ -362,7 +393,7 @@ task<outcome> reconciler::retire(step& s) {
     if (!*down) co_return outcome::again_after(std::chrono::milliseconds(100));
   }
   json::array rest;
-  for (const auto& f : *all)
+  for (const auto& f : *json::get_array(s.object, {"metadata", "finalizers"}))
     if (json::as_view(f) != manifest::finalizer_name) rest.push_back(f);
   json::object meta{{"resourceVersion", kube::resource_version_of(s.object)}, {"finalizers", std::move(rest)}};
   json::object patch{{"metadata", std::move(meta)}};

@@ -39,7 +39,8 @@ using vcluster_lookup = std::function<task<std::shared_ptr<kube::client>>(const 
 class delivery_watch {
  public:
   /// wake is called with the app's key ("namespace/name") on every change of its Kustomization.
-  delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake, logger& log);
+  /// like: time, jitter and log of its informers.
+  delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake, kube::informer_options like);
   /// Starts a watch for a vCluster where there is none.
   void ensure(const std::string& tenant, std::shared_ptr<kube::client> client);
   void forget(const std::string& tenant);
@@ -54,7 +55,7 @@ class delivery_watch {
   };
   asio::any_io_executor executor_;
   std::function<void(const std::string&)> wake_;
-  logger& log_;
+  kube::informer_options like_;
   std::mutex mutex_;
   std::map<std::string, entry> all_;
   kube::informer_stats ended_;  // of those that were forgotten
@@ -71,6 +72,7 @@ class reconciler final : public control::reconciler {
   struct step;  // one reconcile under way
   task<control::outcome> deliver(step& s);
   task<control::outcome> retire(step& s);
+  task<void> remove_directory(step& s);
   task<bool> ensure_finalizer(step& s);
   task<void> resolve(step& s);
   task<void> render(step& s);
