@@ -2,6 +2,7 @@
 #include "tests/fuzz/property.hpp"
 #include "tests/fuzz/text.hpp"
 
+#include <kubeopera/http/retry_after.hpp>
 #include <kubeopera/kube/status.hpp>
 
 using namespace kubeopera;
@@ -17,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const auto& v : e.violations()) KUBEOPERA_PROPERTY(v.pointer.empty() || v.pointer.front() == '/');
   auto pointer = kube::pointer_of_field(text);
   KUBEOPERA_PROPERTY(pointer.empty() || pointer.front() == '/');
-  auto wait = kube::parse_retry_after(text, system_time(std::chrono::seconds(1'800'000'000)));
+  auto wait = http::parse_retry_after(text, system_time(std::chrono::seconds(1'800'000'000)));
   if (wait) KUBEOPERA_PROPERTY(wait->count() >= 0 && wait->count() <= 60);
   return 0;
 }

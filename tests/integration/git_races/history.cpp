@@ -129,7 +129,7 @@ void check_grep(const std::string& repository, const ledger& done, std::size_t a
   }
 }
 
-long long counter(const metrics& m, const std::string& name) {
+long long counter(metrics& m, const std::string& name) {
   std::istringstream lines(m.expose());
   std::string line;
   while (std::getline(lines, line))

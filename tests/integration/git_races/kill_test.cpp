@@ -66,7 +66,7 @@ TEST(kill, in_the_middle_of_pushes_over_http_doubles_nothing) {
     return fault::none;
   });
   tip_watch tips(fleet);
-  const int rounds = kubeopera::tests::long_run() ? 100 : 10;
+  const int rounds = kubeopera::tests::long_run() ? 100 : 5;
   for (int round = 0; round < rounds; ++round) {
     SCOPED_TRACE("round " + std::to_string(round));
     when = round % 2 ? moment::request_seen : moment::pushed_and_not_told;

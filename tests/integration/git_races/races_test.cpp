@@ -78,6 +78,7 @@ class racing : public testing::TestWithParam<kind> {};
 }  // namespace
 
 TEST_P(racing, ten_committers_and_plain_git_lose_and_force_nothing) {
+  if (GetParam() == kind::ssh && !long_run()) GTEST_SKIP() << "takes long over SSH: ./check --long";
   world w(GetParam());
   if (!w.available()) GTEST_SKIP() << "sshd is not installed";
   auto r = size_of(GetParam());
