@@ -54,7 +54,7 @@ bool database::create_app(const std::string& name, const std::string& vcluster) 
   a.name = name;
   a.resource = api::app_resource_name(name, a.id);
   a.host = name + "." + vcluster + ".test";
-  a.actor = "user";
+  a.from.actor = "user";
   a.spec.name = name;
   a.spec.image = "registry.test/" + name + ":1";
   a.spec.port = 8080;

@@ -114,6 +114,7 @@ class forgetful_table final : public outbox_table {
   }
   task<void> free(std::string token) override { return inner_->free(token); }
   task<std::size_t> trim(std::chrono::hours keep) override { return inner_->trim(keep); }
+  task<outbox_depth> depth() override { return inner_->depth(); }
 
  private:
   std::shared_ptr<outbox_table> inner_;
