@@ -162,15 +162,17 @@ class Walker(harness.Server):
         return self.git("-C", str(self.dir / "d/fleet.git"), *arguments)
 
     def commits(self):
-        """How many commits name each (app, revision) in their trailers."""
+        """How many commits name each (app, revision) in their trailers. A removal that was interrupted is said again, as a commit
+        that changes nothing (docs/adr/0010): those do not count."""
         if not (self.dir / "d/fleet.git/refs/heads/main").exists():
             return {}
         value = lambda name: f"%(trailers:key=Kubeopera-{name},valueonly,separator=%x2C)"
         out = collections.Counter()
-        for row in self.fleet("log", "--format=" + value("App") + " " + value("Revision"), "main").splitlines():
+        rows = [row.split(" ") for row in self.fleet("log", "--format=%T " + value("App") + " " + value("Revision"), "main").splitlines()]
+        for (tree, apps, revisions), older in zip(rows, rows[1:] + [[None]]):
             # A commit of several changes names each app and its revision, in the same order.
-            apps, revisions = row.split(" ")
-            out.update(zip(apps.split(","), map(int, revisions.split(","))))
+            if tree != older[0]:
+                out.update(zip(apps.split(","), map(int, revisions.split(","))))
         return dict(out)
 
 
