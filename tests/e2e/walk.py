@@ -110,9 +110,13 @@ class Walker(harness.Server):
         if self.process and self.process.poll() is None:
             self.kill()
         deadline = time.monotonic() + 20
-        while pid_file.exists() and time.monotonic() < deadline:
-            if not pathlib.Path(f"/proc/{pid_file.read_text().split()[0]}").exists():
-                break
+        while time.monotonic() < deadline:
+            try:
+                pid = pid_file.read_text().split()[0]
+            except (FileNotFoundError, IndexError):  # PostgreSQL takes it away as it ends
+                return
+            if not pathlib.Path(f"/proc/{pid}").exists():
+                return
             time.sleep(0.005)
 
     def keep(self, name):
