@@ -1,5 +1,7 @@
 #include "server/app/controllers.hpp"
 
+#include "server/services/app_controller/step.hpp"
+
 #include <kubeopera/control/queue.hpp>
 #include <kubeopera/core/id.hpp>
 #include <kubeopera/core/wait.hpp>
@@ -240,7 +242,13 @@ void controllers::state::wire_controller() {
   app_keys = std::make_shared<control::queue>("app-controller", queue_options(), *p.clk, p.stats);
   auto keys = app_keys;
   auto wake = [keys](const std::string& key) { keys->add(key); };
-  deliveries = std::make_shared<app_controller::delivery_watch>(p.executor, wake, informer_options());
+  auto settled = [cache = apps](const std::string& key) {
+    auto slash = key.find('/');
+    if (slash == std::string::npos) return false;
+    auto app = cache->get({key.substr(0, slash), key.substr(slash + 1)});
+    return app && app_controller::is_delivered(*app);
+  };
+  deliveries = std::make_shared<app_controller::delivery_watch>(p.executor, wake, settled, informer_options());
   apps->add_handler(app_handler(app_keys));
   tenants->add_handler(tenant_handler(app_keys, apps, deliveries));
   if (p.elect_leader) wire_election();

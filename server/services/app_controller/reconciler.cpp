@@ -13,8 +13,8 @@ using control::outcome;
 // ---- delivery_watch -------------------------------------------------------------------------------------------------
 
 delivery_watch::delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake,
-                               kube::informer_options like)
-    : executor_(std::move(executor)), wake_(std::move(wake)), like_(std::move(like)) {}
+                               std::function<bool(const std::string& key)> settled, kube::informer_options like)
+    : executor_(std::move(executor)), wake_(std::move(wake)), settled_(std::move(settled)), like_(std::move(like)) {}
 
 namespace {
 
@@ -39,9 +39,10 @@ void delivery_watch::ensure(const std::string& tenant, std::shared_ptr<kube::cli
   };
   kube::informer_handler h;
   h.added = tell;
-  h.updated = [tell](const kube::object_ptr& before, const kube::object_ptr& now) {
-    if (kube::annotation_of(*before, resource_annotation) != kube::annotation_of(*now, resource_annotation)) tell(before);
-    tell(now);
+  h.updated = [tell, settled = settled_](const kube::object_ptr& before, const kube::object_ptr& now) {
+    auto key = kube::annotation_of(*now, resource_annotation);
+    if (kube::annotation_of(*before, resource_annotation) != key) tell(before);
+    if (undoes_delivery(*before, *now) || !settled(std::string(key))) tell(now);
   };
   h.deleted = tell;
   e.cache->add_handler(std::move(h));

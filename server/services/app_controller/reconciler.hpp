@@ -38,9 +38,11 @@ using vcluster_lookup = std::function<task<std::shared_ptr<kube::client>>(const 
 /// Watches the Kustomizations of every vCluster in use, so that a delivery is noticed when it happens. Thread-safe.
 class delivery_watch {
  public:
-  /// wake is called with the app's key ("namespace/name") on every change of its Kustomization.
-  /// like: time, jitter and log of its informers.
-  delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake, kube::informer_options like);
+  /// wake is called with the app's key ("namespace/name") when its Kustomization changes. Of an app that settled() says is
+  /// delivered only what undoes that counts: every commit makes Flux go over every Kustomization of its vCluster, and what that
+  /// costs must not grow with the apps. like: time, jitter and log of its informers.
+  delivery_watch(asio::any_io_executor executor, std::function<void(const std::string& key)> wake,
+                 std::function<bool(const std::string& key)> settled, kube::informer_options like);
   /// Starts a watch for a vCluster where there is none.
   void ensure(const std::string& tenant, std::shared_ptr<kube::client> client);
   void forget(const std::string& tenant);
@@ -55,6 +57,7 @@ class delivery_watch {
   };
   asio::any_io_executor executor_;
   std::function<void(const std::string&)> wake_;
+  std::function<bool(const std::string&)> settled_;
   kube::informer_options like_;
   std::mutex mutex_;
   std::map<std::string, entry> all_;

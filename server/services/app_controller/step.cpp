@@ -131,4 +131,18 @@ delivery judge_delivery(const kube::object& k, bool applied, bool attempted) {
   return {delivery::kind::waiting, "WaitingForFlux", "committed; Flux has not applied the commit yet"};
 }
 
+bool undoes_delivery(const kube::object& before, const kube::object& now) {
+  if (kube::generation_of(before) != kube::generation_of(now) || kube::being_deleted(now)) return true;
+  if (json::get_string(now, {"metadata", "annotations", resource_annotation}) !=
+      json::get_string(before, {"metadata", "annotations", resource_annotation}))
+    return true;
+  const auto* ready = kube::find_condition(now, "Ready");
+  return ready && json::get_string(*ready, {"status"}) == "False";
+}
+
+bool is_delivered(const kube::object& app) {
+  return !kube::being_deleted(app) && json::get_string(app, {"status", "phase"}) == "Delivered" &&
+         json::get_int(app, {"status", "observedGeneration"}) == kube::generation_of(app);
+}
+
 }  // namespace kubeopera::inline v1::app_controller

@@ -62,5 +62,10 @@ struct delivery {
 };
 /// @param applied whether the applied revision holds our commit, @param attempted whether the attempted one does
 delivery judge_delivery(const kube::object& kustomization, bool applied, bool attempted);
+/// True where a change of its Kustomization may end the delivery of an app that is delivered: somebody changed it, it fails, it
+/// is suspended or goes away. False for Flux's steps on the way from one revision to the next.
+bool undoes_delivery(const kube::object& before, const kube::object& now);
+/// True where the app's resource says that its present generation is delivered.
+bool is_delivered(const kube::object& app);
 
 }  // namespace kubeopera::inline v1::app_controller
