@@ -131,10 +131,11 @@ void check_grep(const std::string& repository, const ledger& done, std::size_t a
 
 long long counter(metrics& m, const std::string& name) {
   std::istringstream lines(m.expose());
-  std::string line;
-  while (std::getline(lines, line))
-    if (line.starts_with(name + " ")) return static_cast<long long>(std::stod(line.substr(name.size() + 1)));
-  return 0;
+  long long sum = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(name + " ") || line.starts_with(name + "{"))
+      sum += static_cast<long long>(std::stod(line.substr(line.rfind(' ') + 1)));
+  return sum;
 }
 
 }  // namespace races
