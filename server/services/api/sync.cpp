@@ -105,7 +105,7 @@ task<void> resource_sync::annotate(const kube::resource_type& type, const kube::
   kube::write_options o;
   o.field_manager = "kubeopera-api";
   auto done = co_await host_->patch(type, kube::key_of(there), kube::patch_kind::merge, patch, o);
-  if (!done && done.error().code() != errc::not_found) co_return done.error();
+  if (!done && done.error().code() != errc::not_found) co_return from_cluster(done.error());
   co_return result<void>();
 }
 
@@ -131,7 +131,7 @@ task<remainder> resource_sync::remove_app(app_row row, steady_time since) {
   if (!row.removal_started) {
     kube::object_key key{ns_, row.resource};
     auto there = co_await host_->get(type, key);
-    if (!there && there.error().code() != errc::not_found) co_return there.error();
+    if (!there && there.error().code() != errc::not_found) co_return from_cluster(there.error());
     if (!there) KUBEOPERA_CO_CHECK(co_await ensure(type, row.resource, app_spec_of(row), row.revision, row.from, since));
     KUBEOPERA_CO_CHECK(co_await rows_->start_removal(row.id));
   }
@@ -148,7 +148,7 @@ task<remainder> resource_sync::drop_when_gone(app_row row) {
 task<remainder> resource_sync::remove_orphan(std::string resource) {
   auto there = co_await host_->get(kube::types::kubeopera_apps(), {ns_, resource});
   if (!there && there.error().code() == errc::not_found) co_return remainder::none;
-  if (!there) co_return there.error();
+  if (!there) co_return from_cluster(there.error());
   std::vector<std::string> ids{std::string(json::get_string(*there, {"spec", "app_id"}))};
   KUBEOPERA_CO_TRY(auto deleted, co_await rows_->deleted_apps(std::move(ids)));
   if (deleted.empty()) co_return remainder::none;
@@ -175,7 +175,7 @@ task<remainder> resource_sync::sync_tenant(const std::string& name) {
 task<remainder> resource_sync::make_again(const kube::resource_type& type, const char* topic, const std::string& name) {
   auto there = co_await host_->get(type, {ns_, name});
   if (there) co_return remainder::none;
-  if (there.error().code() != errc::not_found) co_return there.error();
+  if (there.error().code() != errc::not_found) co_return from_cluster(there.error());
   KUBEOPERA_CO_CHECK(co_await rows_->sync_again(topic, name));
   co_return remainder::none;
 }
