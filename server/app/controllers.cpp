@@ -20,6 +20,7 @@ struct controllers::state {
   controller_parts p;
   std::shared_ptr<kube::informer> apps, tenants;
   std::shared_ptr<control::queue> app_keys, reaper_keys;
+  std::shared_ptr<api::resource_sync> sync;
   std::shared_ptr<app_controller::delivery_watch> deliveries;
   std::shared_ptr<events::outbox_relay> relay;
   std::shared_ptr<kube::leader_elector> elector;
@@ -229,12 +230,12 @@ void controllers::state::wire_api() {
   reaper_keys = std::make_shared<control::queue>("reaper", queue_options(), *p.clk, p.stats);
   apps->add_handler(reap_handler(reaper_keys, "app/"));
   tenants->add_handler(reap_handler(reaper_keys, "tenant/"));
-  auto sync = std::make_shared<api::resource_sync>(p.rows, p.host, p.system_namespace, *p.clk);
+  sync = std::make_shared<api::resource_sync>(p.rows, p.host, p.system_namespace, *p.clk);
   events::relay_options o;
   o.lease = p.outbox_lease;
   o.random = p.random;
   auto keys = reaper_keys;
-  events::outbox_sink sink = [sync, keys](const events::outbox_row& row) { return deliver_row(sync, keys, row); };
+  events::outbox_sink sink = [sync = sync, keys](const events::outbox_row& row) { return deliver_row(sync, keys, row); };
   relay = events::make_outbox_relay(p.executor, p.outbox, sink, o, *p.clk, *p.log, p.stats);
 }
 
@@ -291,9 +292,8 @@ void controllers::add_to(control::manager& m) {
   add_informer(m, "apps cache", s->apps);
   add_informer(m, "tenants cache", s->tenants);
   if (p.rows) {
-    auto sync = std::make_shared<api::resource_sync>(p.rows, p.host, p.system_namespace, *p.clk);
     m.add(control::group::http,
-          std::make_shared<control::controller>(p.executor, "reaper", s->reaper_keys, std::make_shared<api::row_reaper>(sync),
+          std::make_shared<control::controller>(p.executor, "reaper", s->reaper_keys, std::make_shared<api::row_reaper>(s->sync),
                                                 control::controller_options(), *p.clk, *p.log, p.stats));
     m.add(control::group::stores, "reaper seed", [s] { return seed_reaper(s->p.rows, s->reaper_keys, s->apps, *s->p.clk); });
     m.add(control::group::http, "outbox relay", [s] { return s->relay->run(); });

@@ -25,6 +25,7 @@ struct platform::state {
   int port = 0;
   std::unique_ptr<control::manager> manager;
   std::shared_ptr<postgres::pool> pool;
+  std::shared_ptr<api::store> store;
   std::shared_ptr<vcluster::resolver> resolver;
   std::unique_ptr<controllers> acting;
   std::function<void()> wake_outbox;
@@ -56,6 +57,7 @@ void platform::state::wire_database() {
   p.size = 8;
   pool = postgres::make_pool(s.executor, p, *s.log, s.stats.get());
   if (s.wrap_pool) pool = s.wrap_pool(pool);
+  store = std::make_shared<api::store>(pool);
   health.push_back(database_check(pool));
 }
 
@@ -76,7 +78,7 @@ void platform::state::wire_controllers() {
   p.system_namespace = s.system_namespace;
   p.resolve = [by_secret = resolver](const vcluster::reference& which) { return by_secret->resolve(which); };
   if (has("api")) {
-    p.rows = std::make_shared<api::store>(pool);
+    p.rows = store;
     p.outbox = events::make_outbox_table(pool);
     p.outbox_lease = s.outbox_lease;
   }
@@ -120,8 +122,7 @@ void platform::state::wire_signals() {
 }
 
 void platform::state::wire_api() {
-  auto store = std::make_shared<api::store>(pool);
-  manager->add(control::group::http, "secret sweep", [store, find = acting->lookup(), wait = s.reservation, log = s.log] {
+  manager->add(control::group::http, "secret sweep", [store = store, find = acting->lookup(), wait = s.reservation, log = s.log] {
     return api::sweep_app_secrets(store, find, wait, log);
   });
   api::live_options lo;
