@@ -149,14 +149,19 @@ task<web::page<app_summary>> api_service::list_apps(web::call& c, web::query<app
   co_return page;
 }
 
-task<vcluster_row> api_service::target_vcluster(const cloudspace_row& space, const std::optional<std::string>& wanted) {
-  auto name = wanted ? *wanted : space.default_vcluster;
-  auto v = co_await store_->vcluster(space.id, name);
-  if (!v && v.error().code() == errc::not_found)
+task<placement> api_service::place(const web::call& c, const std::string& tenant, const create_app_request& wanted) {
+  auto p = co_await store_->place(wanted.cloudspace_id, c.who.platform_admin ? std::nullopt : std::optional(tenant),
+                                  wanted.tenant_cr_name);
+  if (!p) {
+    if (p.error().code() != errc::not_found) co_return p.error();
+    co_return error(errc::invalid_argument, "InvalidBody", "no such CloudSpace")
+        .with_violation("/cloudspace_id", "no such CloudSpace");
+  }
+  if (p->vcluster.empty())
     co_return error(errc::invalid_argument, "InvalidBody", "no such vCluster in this CloudSpace")
-        .with_violation(wanted ? "/tenant_cr_name" : "/cloudspace_id", "has no such vCluster");
-  if (v && v->deleting) co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
-  co_return std::move(v);
+        .with_violation(wanted.tenant_cr_name ? "/tenant_cr_name" : "/cloudspace_id", "has no such vCluster");
+  if (p->deleting) co_return error(errc::failed_precondition, "VClusterDeleting", "this vCluster is being deleted");
+  co_return std::move(p);
 }
 
 task<void> api_service::store_secrets(const app_row& app, std::map<std::string, std::string> values) {
@@ -168,19 +173,13 @@ task<void> api_service::store_secrets(const app_row& app, std::map<std::string, 
 task<web::created<app_view>> api_service::create_app(web::call& c, web::body<create_app_request> b) {
   KUBEOPERA_CO_TRY(auto tenant, c.acting_tenant());
   KUBEOPERA_CO_CHECK(check_spec(b.value));
-  auto space = co_await store_->cloudspace(b->cloudspace_id, c.who.platform_admin ? std::nullopt : std::optional(tenant));
-  if (!space) {
-    if (space.error().code() != errc::not_found) co_return space.error();
-    co_return error(errc::invalid_argument, "InvalidBody", "no such CloudSpace")
-        .with_violation("/cloudspace_id", "no such CloudSpace");
-  }
-  KUBEOPERA_CO_TRY(auto vc, co_await target_vcluster(*space, b->tenant_cr_name));
+  KUBEOPERA_CO_TRY(auto where, co_await place(c, tenant, b.value));
   app_row a;
   a.id = make_uuid_v7(clock_);
-  a.tenant_id = space->tenant_id;
-  a.cloudspace_id = space->id;
-  a.cloudspace_name = space->name;
-  a.vcluster = vc.name;
+  a.tenant_id = where.tenant_id;
+  a.cloudspace_id = where.cloudspace_id;
+  a.cloudspace_name = where.cloudspace_name;
+  a.vcluster = where.vcluster;
   a.name = b->name;
   a.resource = app_resource_name(a.name, a.id);
   a.spec = b.value;

@@ -223,6 +223,24 @@ task<vcluster_row> store::vcluster(std::string cloudspace_id, std::string label)
   co_return read_vcluster(r, 0);
 }
 
+task<placement> store::place(std::string cloudspace_id, std::optional<std::string> tenant, std::optional<std::string> vcluster) {
+  if (!is_uuid(cloudspace_id)) co_return no_cloudspace();
+  statement st(
+      "select c.id, c.name, c.tenant_id, v.name as vcluster, v.deleting from cloudspaces c left join vclusters v on "
+      "v.cloudspace_id = c.id and (case when $3::text is null then v.is_default else v.label = $3 or v.name = $3 end) "
+      "where c.id = $1 and ($2::text is null or c.tenant_id = $2)",
+      params{cloudspace_id, tenant, vcluster});
+  KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
+  if (r.empty()) co_return no_cloudspace();
+  placement p;
+  p.cloudspace_id = r.str(0, "id");
+  p.cloudspace_name = r.str(0, "name");
+  p.tenant_id = r.str(0, "tenant_id");
+  p.vcluster = r.opt(0, "vcluster").value_or("");
+  p.deleting = !p.vcluster.empty() && r.boolean(0, "deleting");
+  co_return p;
+}
+
 task<std::optional<vcluster_row>> store::vcluster_by_name(std::string name) {
   statement st(std::string(vcluster_columns) + "where v.name = $1", params{name});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));

@@ -36,6 +36,12 @@ struct vcluster_row {
   system_time created_at;
 };
 
+/// What a new app needs to know about the place that it goes to.
+struct placement {
+  std::string cloudspace_id, cloudspace_name, tenant_id, vcluster;
+  bool deleting = false;  // the vCluster
+};
+
 struct app_row {
   std::string id, tenant_id, cloudspace_id, cloudspace_name, vcluster, name, resource, host;
   origin from;
@@ -90,6 +96,9 @@ class store final : public row_source {
   task<void> insert_vcluster(vcluster_row row, std::optional<postgres::statement> remember);
   task<std::vector<vcluster_row>> vclusters(std::string cloudspace_id);
   task<vcluster_row> vcluster(std::string cloudspace_id, std::string label);
+  /// Where a new app would go: a CloudSpace and its vCluster of that label or name, else its default one, in one round trip
+  /// whose cost does not grow with what lives there. vcluster is empty where there is no such vCluster.
+  task<placement> place(std::string cloudspace_id, std::optional<std::string> tenant, std::optional<std::string> vcluster);
   task<std::optional<vcluster_row>> vcluster_by_name(std::string name) override;
   /// Errors: failed_precondition (VClusterNotEmpty, VClusterIsDefault).
   /// row.from is the request that asks for it.
