@@ -163,6 +163,7 @@ class embedded_run {
     w.crds = manifest::crds();
     w.base_domain = base_domain;
     w.plain_listener = true;
+    w.simulation.flux_quiet = true;
     KUBEOPERA_TRY(world_, testing::world::open(io_.get_executor(), w, clock::real(), *log_));
     return {};
   }

@@ -47,19 +47,25 @@ class flux_status {
   bool is_true(std::string_view type) const;
   void set(std::string_view type, std::string_view status, std::string_view reason, std::string message);
   void drop(std::string_view type);
-  /// Writes what changed: the conditions, then the rest.
+  /// Writes what changed: the conditions, then the rest. Nothing while held.
   task<void> patch();
+  /// Writes what changed, all in one, and ends a hold.
+  task<void> patch_at_once();
+  void hold(bool on) noexcept { held_ = on; }
+  bool held() const noexcept { return held_; }
   /// Writes metadata.finalizers.
   task<void> set_finalizers(json::array finalizers);
 
  private:
   task<void> write(object status);
+  object changed_rest() const;
   environment& env_;
   resource_type type_;
   std::string manager_;
   object obj_, rest_, rest_written_;
   json::array conditions_;
   std::string conditions_written_;
+  bool held_ = false;
 };
 
 inline constexpr std::string_view flux_finalizer = "finalizers.fluxcd.io";

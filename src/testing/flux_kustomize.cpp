@@ -2,7 +2,6 @@
 #include "src/testing/flux_kustomize.hpp"
 
 #include <kubeopera/core/id.hpp>
-#include <kubeopera/crypto/hash.hpp>
 #include <kubeopera/json/write.hpp>
 
 #include <algorithm>
@@ -44,8 +43,14 @@ class kustomize_controller final : public worker_controller {
   task<next> failed(attempt& a, std::string reason, std::string message);
   task<next> succeeded(attempt& a);
   task<void> stage(attempt& a, std::string_view what);
-  result<source_files> files_of(const attempt& a, std::string& where, bool& found);
-  result<built> build(const object_key& key, const source_files& files, const std::string& where);
+  // The directory of a revision; its files only where they differ from what was built last.
+  struct directory {
+    std::string tree, where;
+    bool known = false;
+    source_files files;
+  };
+  result<directory> fetch(const attempt& a);
+  result<built> build(const object_key& key, const directory& d);
   task<void> check_health(attempt& a, std::vector<inventory_entry> what, bool changed);
   std::vector<inventory_entry> health_targets(const attempt& a, const std::vector<inventory_entry>& applied) const;
   void remember(attempt& a, std::string_view status);
@@ -56,9 +61,10 @@ class kustomize_controller final : public worker_controller {
   type_registry& registry_;
   settled_objects settled_;
   struct built_from {
-    std::string files;  // their hash
+    std::string tree;  // the directory's id in Git
     built made;
   };
+  bool may_be_quiet(const attempt& a) const;
   std::map<object_key, built_from> built_;  // most commits leave most directories as they were
 };
 
@@ -217,7 +223,7 @@ task<void> kustomize_controller::stage(attempt& a, std::string_view what) {
   co_return co_await a.s.patch();
 }
 
-result<source_files> kustomize_controller::files_of(const attempt& a, std::string& where, bool& found) {
+result<kustomize_controller::directory> kustomize_controller::fetch(const attempt& a) {
   auto from = source_key(a.s.obj());
   auto it = sources_.stores.find(from);
   if (it == sources_.stores.end()) {
@@ -229,35 +235,48 @@ result<source_files> kustomize_controller::files_of(const attempt& a, std::strin
   while (path.starts_with("/")) path.erase(0, 1);
   while (path.ends_with("/")) path.pop_back();
   if (path == ".") path.clear();
-  where = "/tmp/kustomization-" + std::to_string(random_u64() % 4'000'000'000ULL) + (path.empty() ? "" : "/" + path);
+  directory d;
+  d.where = "/tmp/kustomization-" + std::to_string(random_u64() % 4'000'000'000ULL) + (path.empty() ? "" : "/" + path);
+  auto missing = [&](const error& e) {
+    if (e.code() != errc::not_found) return e;
+    return error(errc::not_found, "ArtifactFailed",
+                 "kustomization path not found: stat " + d.where + ": no such file or directory");
+  };
+  auto tree = path.empty() ? result<std::string>(a.commit) : it->second->id_at(a.commit, path);
+  if (!tree) return missing(tree.error());
+  d.tree = std::move(*tree);
+  auto known = built_.find(a.key);
+  d.known = known != built_.end() && known->second.tree == d.tree;
+  if (d.known) return d;
   auto files = it->second->read_files(a.commit, path);
-  found = files.has_value() || files.error().code() != errc::not_found;
-  if (found && files && files->empty() && !path.empty()) found = it->second->id_at(a.commit, path).has_value();
-  return files;
+  if (!files) return missing(files.error());
+  d.files = std::move(*files);
+  return d;
 }
 
-result<built> kustomize_controller::build(const object_key& key, const source_files& files, const std::string& where) {
-  std::string all;
-  for (const auto& [name, content] : files) all += name + '\0' + std::to_string(content.size()) + '\0' + content;
-  auto hash = crypto::sha256_hex(all);
-  auto it = built_.find(key);
-  if (it != built_.end() && it->second.files == hash) return it->second.made;
-  KUBEOPERA_TRY(auto made, build_manifests(files, where));
-  built_[key] = {std::move(hash), made};
+result<built> kustomize_controller::build(const object_key& key, const directory& d) {
+  if (d.known) return built_.at(key).made;
+  KUBEOPERA_TRY(auto made, build_manifests(d.files, d.where));
+  built_[key] = {d.tree, made};
   return made;
 }
 
+// A ready object that is looked at again for a new revision, and that waits for nothing.
+bool kustomize_controller::may_be_quiet(const attempt& a) const {
+  return env.options.flux_quiet && a.s.is_true("Ready") && built_.contains(a.key) &&
+         json::get_int(a.s.obj(), {"status", "observedGeneration"}, -1) == a.s.generation() && health_targets(a, {}).empty() &&
+         !json::get_bool(a.s.obj(), {"spec", "wait"});
+}
+
 task<kustomize_controller::next> kustomize_controller::reconcile_revision(attempt& a) {
+  a.s.hold(may_be_quiet(a));
   KUBEOPERA_CO_CHECK(co_await stage(a, "Fetching manifests"));
-  std::string where;
-  bool found = false;
-  auto files = files_of(a, where, found);
-  if (!found)
-    co_return co_await failed(a, "ArtifactFailed", "kustomization path not found: stat " + where + ": no such file or directory");
+  auto files = fetch(a);
   if (!files) co_return co_await failed(a, "ArtifactFailed", files.error().message());
+  if (!files->known) a.s.hold(false);
   a.s.rest()["lastAttemptedRevision"] = a.revision;
   KUBEOPERA_CO_CHECK(co_await stage(a, "Building manifests"));
-  auto made = build(a.key, *files, where);
+  auto made = build(a.key, *files);
   if (!made) co_return co_await failed(a, "BuildFailed", made.error().message());
   auto target = json::get_string(a.s.obj(), {"spec", "targetNamespace"});
   for (auto& o : made->objects) {
@@ -284,6 +303,7 @@ task<kustomize_controller::next> kustomize_controller::reconcile_revision(attemp
   if (!text.empty()) tell(a.s, a.revision, "Progressing", text);
   a.s.rest()["inventory"] = inventory_json(apply.entries);
   bool changed = !apply.changes.empty();
+  if (changed) a.s.hold(false);
   if (json::get_bool(a.s.obj(), {"spec", "prune"})) {
     apply.changes.clear();
     auto pruned = co_await apply.prune(before);
@@ -390,6 +410,7 @@ void kustomize_controller::remember(attempt& a, std::string_view status) {
 }
 
 task<kustomize_controller::next> kustomize_controller::failed(attempt& a, std::string reason, std::string message) {
+  a.s.hold(false);
   if (const auto* c = a.s.find("Reconciling")) {
     auto text = std::string(json::get_string(*c, {"message"}));
     a.s.set("Reconciling", "True", "ProgressingWithRetry", text);
@@ -411,7 +432,9 @@ task<kustomize_controller::next> kustomize_controller::succeeded(attempt& a) {
   a.s.rest()["observedGeneration"] = a.s.generation();
   auto asked = kube::annotation_of(a.s.obj(), flux_request);
   if (!asked.empty()) a.s.rest()["lastHandledReconcileAt"] = asked;
-  KUBEOPERA_CO_CHECK(co_await a.s.patch());
+  bool quiet = a.s.held();
+  KUBEOPERA_CO_CHECK(co_await (quiet ? a.s.patch_at_once() : a.s.patch()));
+  if (quiet) co_return next(parse_go_duration(json::get_string(a.s.obj(), {"spec", "interval"}, "10m")).value_or(10min));
   auto interval = parse_go_duration(json::get_string(a.s.obj(), {"spec", "interval"}, "10m")).value_or(10min);
   tell(a.s, a.revision, "ReconciliationSucceeded",
        "Reconciliation finished in " + format_go_duration(std::chrono::steady_clock::now() - a.began) + ", next run in " +

@@ -106,14 +106,7 @@ task<void> flux_status::write(object status) {
   co_return result<void>();
 }
 
-task<void> flux_status::patch() {
-  auto now = json::write_canonical(value(conditions_));
-  if (now != conditions_written_) {
-    object status;
-    status["conditions"] = conditions_;
-    KUBEOPERA_CO_CHECK(co_await write(std::move(status)));
-    conditions_written_ = std::move(now);
-  }
+object flux_status::changed_rest() const {
   object changed;
   for (const auto& member : rest_) {
     const auto* before = rest_written_.if_contains(member.key());
@@ -123,10 +116,35 @@ task<void> flux_status::patch() {
   for (const auto& member : rest_written_) {
     if (!rest_.contains(member.key())) changed[member.key()] = nullptr;
   }
+  return changed;
+}
+
+task<void> flux_status::patch() {
+  if (held_) co_return result<void>();
+  auto now = json::write_canonical(value(conditions_));
+  if (now != conditions_written_) {
+    object status;
+    status["conditions"] = conditions_;
+    KUBEOPERA_CO_CHECK(co_await write(std::move(status)));
+    conditions_written_ = std::move(now);
+  }
+  auto changed = changed_rest();
   if (!changed.empty()) {
     KUBEOPERA_CO_CHECK(co_await write(std::move(changed)));
     rest_written_ = rest_;
   }
+  co_return result<void>();
+}
+
+task<void> flux_status::patch_at_once() {
+  held_ = false;
+  auto status = changed_rest();
+  auto now = json::write_canonical(value(conditions_));
+  if (now != conditions_written_) status["conditions"] = conditions_;
+  if (status.empty()) co_return result<void>();
+  KUBEOPERA_CO_CHECK(co_await write(std::move(status)));
+  conditions_written_ = std::move(now);
+  rest_written_ = rest_;
   co_return result<void>();
 }
 

@@ -104,8 +104,9 @@ class installation {
     std::error_code ignored;
     std::filesystem::remove_all(directory, ignored);
   }
-  void start() {
+  void start(bool quiet = false) {
     kubeopera::testing::world_options o;
+    o.simulation.flux_quiet = quiet;
     o.directory = directory + "/world";
     o.crds.push_back(json::read_object(tenant_crd).value());
     o.plain_listener = true;
@@ -174,6 +175,28 @@ class installation {
         R"({"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"web","namespace":"flux-system"},
                "spec":{"interval":"10m","path":"./apps/web","prune":true,"sourceRef":{"kind":"GitRepository","name":"fleet"}}})");
   }
+  // Flux looks at the repository; returns the next thing that a watcher sees of the Kustomization.
+  kube::object first_seen_of_next_pass() {
+    auto client = w->vcluster_client("blue");
+    auto now = get(client, kube::types::kustomizations(), "flux-system", "web");
+    if (!now) return {};
+    kube::watch_options o;
+    o.resource_version = std::string(kube::resource_version_of(*now));
+    o.field_selector = "metadata.name=web";
+    auto stream = l.wait(client->watch(kube::types::kustomizations(), "flux-system", o));
+    EXPECT_TRUE(stream);
+    auto asked =
+        json::read(R"({"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":")" + std::to_string(++requests) + "\"}}}");
+    EXPECT_TRUE(l.wait(client->patch(kube::types::git_repositories(), kube::object_key{"flux-system", "fleet"},
+                                     kube::patch_kind::merge, asked.value())));
+    while (stream) {
+      auto e = l.wait((*stream)->next());
+      EXPECT_TRUE(e && *e);
+      if (!e || !*e) return {};
+      if ((*e)->type != kube::event_type::bookmark) return (*e)->obj;
+    }
+    return {};
+  }
   result<http::response> visit(const std::string& host, const std::string& path) {
     http::client_options o("https://" + host + ":" + std::to_string(w->front_port()));
     o.connect_to = "127.0.0.1:" + std::to_string(w->front_port());
@@ -187,9 +210,40 @@ class installation {
   std::string directory, fleet;
   std::unique_ptr<kubeopera::testing::world> w;
   background running;
+  int requests = 0;
 };
 
 }  // namespace
+
+TEST(world, a_commit_elsewhere_is_one_write_of_status_where_flux_is_quiet) {
+  installation i;
+  i.commit("apps/web", std::string(manifests));
+  i.start(true);
+  i.create(i.w->host_client(), kube::types::kubeopera_tenants(), tenant);
+  ASSERT_TRUE(i.eventually([&] { return i.tenant_ready(); }));
+  i.flux();
+  std::string applied;
+  ASSERT_TRUE(i.eventually([&] {
+    auto k = i.get(i.w->vcluster_client("blue"), kube::types::kustomizations(), "flux-system", "web");
+    if (!k || !kube::condition_true(*k, "Ready")) return false;
+    applied = std::string(json::get_string(*k, {"status", "lastAppliedRevision"}));
+    return !applied.empty();
+  }));
+  i.commit("apps/other", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: other\n");
+  auto quiet = i.first_seen_of_next_pass();
+  EXPECT_TRUE(kube::condition_true(quiet, "Ready"));
+  EXPECT_EQ(kube::find_condition(quiet, "Reconciling"), nullptr);
+  EXPECT_NE(json::get_string(quiet, {"status", "lastAppliedRevision"}), applied);
+  EXPECT_EQ(json::get_string(quiet, {"status", "lastAppliedRevision"}),
+            json::get_string(quiet, {"status", "lastAttemptedRevision"}));
+  // What changes something is told step by step.
+  auto next = std::string(manifests);
+  next.replace(next.find("1.27"), 4, "1.28");
+  i.commit("apps/web", next);
+  auto loud = i.first_seen_of_next_pass();
+  EXPECT_FALSE(kube::condition_true(loud, "Ready"));
+  EXPECT_TRUE(kube::condition_true(loud, "Reconciling"));
+}
 
 TEST(world, a_tenant_becomes_a_vcluster_whose_secret_opens_it) {
   installation i;
