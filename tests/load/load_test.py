@@ -25,7 +25,8 @@ KEPT = 20  # apps that live all through the run
 
 
 class Vitals(threading.Thread):
-    """Samples the server's memory and descriptors."""
+    """Samples the server's memory and its descriptors, without those of Git packs: these grow with the commits that the server was
+    fast enough to make, until they are compacted, and not with what clients hold."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -36,7 +37,13 @@ class Vitals(threading.Thread):
         rss = [int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")]
         if not rss:
             raise ProcessLookupError(f"process {self.pid} has ended")
-        return rss[0], len(os.listdir(f"/proc/{self.pid}/fd"))
+        return rss[0], sum(not self.is_pack(fd) for fd in os.listdir(f"/proc/{self.pid}/fd"))
+
+    def is_pack(self, fd):
+        try:
+            return os.readlink(f"/proc/{self.pid}/fd/{fd}").endswith(".pack")
+        except FileNotFoundError:
+            return False  # closed since it was listed: it counts
 
     def run(self):
         while not self.over.wait(0.5):
