@@ -38,6 +38,9 @@ std::optional<url_parts> split_url(const std::string& url) {
   return out;
 }
 
+// Each fetch is a pack, with deltas that are not merged, and each pack an open file: after so many the branch is fetched afresh.
+constexpr int fetches_a_store = 64;
+
 class source_controller final : public worker_controller {
  public:
   source_controller(environment& e, fetched_sources& s) : worker_controller(e), sources_(s) {}
@@ -63,6 +66,9 @@ class source_controller final : public worker_controller {
   task<std::optional<duration>> failed(flux_status& s, object_key key, std::string message, std::string handled);
   task<fetched> fetch(const object& obj, object_key key);
   result<std::shared_ptr<gitops::object_store>> store_of(const object_key& key);
+  std::string directory_of(const object_key& key) const;
+  std::string begin_afresh(const object_key& key) const;
+  result<void> put_in_place(const object_key& key);
   result<std::unique_ptr<gitops::remote>> remote_of(const object& obj, const std::string& url,
                                                     std::shared_ptr<gitops::object_store> store);
   result<object> artifact_of(const object_key& key, const fetched& f);
@@ -70,7 +76,7 @@ class source_controller final : public worker_controller {
   void tell(const flux_status& s, std::string reason, std::string message, bool warning = false);
 
   fetched_sources& sources_;
-  std::map<object_key, int> failures_;
+  std::map<object_key, int> failures_, fetches_;
   std::map<object_key, std::string> last_failure_;
 };
 
@@ -96,9 +102,33 @@ void source_controller::tell(const flux_status& s, std::string reason, std::stri
 result<std::shared_ptr<gitops::object_store>> source_controller::store_of(const object_key& key) {
   if (auto it = sources_.stores.find(key); it != sources_.stores.end()) return it->second;
   if (env.options.flux_directory.empty()) return error(errc::failed_precondition, "NoDirectory", "flux_directory is not set");
-  KUBEOPERA_TRY(auto store, gitops::open_store(env.options.flux_directory + "/" + key.ns + "." + key.name + ".git"));
+  KUBEOPERA_TRY(auto store, gitops::open_store(directory_of(key)));
   sources_.stores[key] = store;
   return store;
+}
+
+std::string source_controller::directory_of(const object_key& key) const {
+  return env.options.flux_directory + "/" + key.ns + "." + key.name + ".git";
+}
+
+// An empty directory for a store that takes the place of the one in use.
+std::string source_controller::begin_afresh(const object_key& key) const {
+  auto path = directory_of(key) + ".next";
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+  return path;
+}
+
+result<void> source_controller::put_in_place(const object_key& key) {
+  auto path = directory_of(key);
+  std::error_code ec;
+  std::filesystem::remove_all(path, ec);
+  if (!ec) std::filesystem::rename(path + ".next", path, ec);
+  sources_.stores.erase(key);
+  fetches_[key] = 0;
+  if (ec) return error(errc::unavailable, "GitOperationFailed", "the source's store cannot be replaced: " + ec.message());
+  KUBEOPERA_CHECK(store_of(key));
+  return {};
 }
 
 result<std::unique_ptr<gitops::remote>> source_controller::remote_of(const object& obj, const std::string& url,
@@ -163,12 +193,19 @@ task<source_controller::fetched> source_controller::fetch(const object& obj, obj
   out.commit = **tip;
   out.revision = branch + "@sha1:" + out.commit;
   if (!store->contains(out.commit)) {
+    bool afresh = fetches_[key] >= fetches_a_store;
+    if (afresh) {
+      KUBEOPERA_CO_TRY(store, gitops::open_store(begin_afresh(key)));
+      KUBEOPERA_CO_TRY(remote, remote_of(obj, url, store));
+    }
     std::vector<std::string> have;
     auto last = commit_of(json::get_string(obj, {"status", "artifact", "revision"}));
     if (!last.empty() && store->contains(last)) have.push_back(last);
     auto got = co_await remote->fetch(out.commit, have);
     if (!got && got.error().code() == errc::cancelled) co_return got.error();
     if (!got) co_return error(got.error().code(), "GitOperationFailed", remote_error(got.error(), url));
+    if (afresh) KUBEOPERA_CO_CHECK(put_in_place(key));
+    ++fetches_[key];
   }
   co_return out;
 }
