@@ -245,6 +245,38 @@ TEST(world, a_commit_elsewhere_is_one_write_of_status_where_flux_is_quiet) {
   EXPECT_TRUE(kube::condition_true(loud, "Reconciling"));
 }
 
+TEST(world, a_source_that_was_fetched_often_holds_few_packs_and_goes_on) {
+  installation i;
+  i.commit("apps/web", std::string(manifests));
+  i.start(true);
+  i.create(i.w->host_client(), kube::types::kubeopera_tenants(), tenant);
+  ASSERT_TRUE(i.eventually([&] { return i.tenant_ready(); }));
+  i.flux();
+  auto client = i.w->vcluster_client("blue");
+  auto revision = [&] {
+    auto r = i.get(client, kube::types::git_repositories(), "flux-system", "fleet");
+    return r ? std::string(json::get_string(*r, {"status", "artifact", "revision"})) : std::string();
+  };
+  ASSERT_TRUE(i.eventually([&] { return !revision().empty(); }));
+  for (int n = 0; n < 70; ++n) {
+    auto before = revision();
+    i.commit("apps/other", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: other" + std::to_string(n) + "\n");
+    auto asked = json::read(R"({"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":")" + std::to_string(n) + "\"}}}");
+    ASSERT_TRUE(i.l.wait(client->patch(kube::types::git_repositories(), kube::object_key{"flux-system", "fleet"},
+                                       kube::patch_kind::merge, asked.value())));
+    ASSERT_TRUE(i.eventually([&] { return revision() != before; })) << n;
+  }
+  int packs = 0;
+  for (const auto& e : std::filesystem::recursive_directory_iterator(i.directory + "/world"))
+    packs += e.path().extension() == ".pack";
+  EXPECT_GT(packs, 0);
+  EXPECT_LT(packs, 64);
+  EXPECT_TRUE(i.eventually([&] {
+    auto k = i.get(client, kube::types::kustomizations(), "flux-system", "web");
+    return k && kube::condition_true(*k, "Ready") && json::get_string(*k, {"status", "lastAppliedRevision"}) == revision();
+  }));
+}
+
 TEST(world, a_tenant_becomes_a_vcluster_whose_secret_opens_it) {
   installation i;
   i.start();
