@@ -125,7 +125,7 @@ class Rude(threading.Thread):
 class Load(unittest.TestCase):
     def setUp(self):
         self.server = harness.Server().start()
-        self.space = self.server.cloudspace("load")
+        self.space = self.server.cloudspace("load", quota={"cpu": "10000", "memory": "10Ti", "pods": 1000})
         self.kept = [self.server.create(self.space["id"], f"kept{i}")["id"] for i in range(KEPT)]
         for app in self.kept:
             self.server.wait_phase(app, "live", limit=120)
