@@ -303,7 +303,6 @@ task<kustomize_controller::next> kustomize_controller::reconcile_revision(attemp
   if (!text.empty()) tell(a.s, a.revision, "Progressing", text);
   a.s.rest()["inventory"] = inventory_json(apply.entries);
   bool changed = !apply.changes.empty();
-  if (changed) a.s.hold(false);
   if (json::get_bool(a.s.obj(), {"spec", "prune"})) {
     apply.changes.clear();
     auto pruned = co_await apply.prune(before);
@@ -313,6 +312,7 @@ task<kustomize_controller::next> kustomize_controller::reconcile_revision(attemp
     for (const auto& c : apply.changes) text += (text.empty() ? "" : "\n") + c;
     if (!text.empty()) tell(a.s, a.revision, "Progressing", text);
   }
+  if (changed || !text.empty()) a.s.hold(false);
   auto healthy = co_await check_health(a, health_targets(a, apply.entries), changed);
   if (!healthy && healthy.error().code() == errc::cancelled) co_return healthy.error();
   if (!healthy) co_return co_await failed(a, "HealthCheckFailed", healthy.error().message());
@@ -432,10 +432,12 @@ task<kustomize_controller::next> kustomize_controller::succeeded(attempt& a) {
   a.s.rest()["observedGeneration"] = a.s.generation();
   auto asked = kube::annotation_of(a.s.obj(), flux_request);
   if (!asked.empty()) a.s.rest()["lastHandledReconcileAt"] = asked;
-  bool quiet = a.s.held();
-  KUBEOPERA_CO_CHECK(co_await (quiet ? a.s.patch_at_once() : a.s.patch()));
-  if (quiet) co_return next(parse_go_duration(json::get_string(a.s.obj(), {"spec", "interval"}, "10m")).value_or(10min));
   auto interval = parse_go_duration(json::get_string(a.s.obj(), {"spec", "interval"}, "10m")).value_or(10min);
+  if (a.s.held()) {
+    KUBEOPERA_CO_CHECK(co_await a.s.patch_at_once());
+    co_return next(interval);
+  }
+  KUBEOPERA_CO_CHECK(co_await a.s.patch());
   tell(a.s, a.revision, "ReconciliationSucceeded",
        "Reconciliation finished in " + format_go_duration(std::chrono::steady_clock::now() - a.began) + ", next run in " +
            format_go_duration(interval));

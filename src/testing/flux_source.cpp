@@ -38,8 +38,8 @@ std::optional<url_parts> split_url(const std::string& url) {
   return out;
 }
 
-// Each fetch is a pack, with deltas that are not merged, and each pack an open file: after so many the branch is fetched afresh.
-constexpr int fetches_a_store = 64;
+// Each fetch is a pack, with deltas that are not merged, and each pack an open file: with so many the branch is fetched afresh.
+constexpr int packs_a_store = 64;
 
 class source_controller final : public worker_controller {
  public:
@@ -67,6 +67,7 @@ class source_controller final : public worker_controller {
   task<fetched> fetch(const object& obj, object_key key);
   result<std::shared_ptr<gitops::object_store>> store_of(const object_key& key);
   std::string directory_of(const object_key& key) const;
+  int packs_of(const object_key& key) const;
   std::string begin_afresh(const object_key& key) const;
   result<void> put_in_place(const object_key& key);
   result<std::unique_ptr<gitops::remote>> remote_of(const object& obj, const std::string& url,
@@ -76,7 +77,7 @@ class source_controller final : public worker_controller {
   void tell(const flux_status& s, std::string reason, std::string message, bool warning = false);
 
   fetched_sources& sources_;
-  std::map<object_key, int> failures_, fetches_;
+  std::map<object_key, int> failures_;
   std::map<object_key, std::string> last_failure_;
 };
 
@@ -111,6 +112,15 @@ std::string source_controller::directory_of(const object_key& key) const {
   return env.options.flux_directory + "/" + key.ns + "." + key.name + ".git";
 }
 
+// The next fetch reports a directory that cannot be read.
+int source_controller::packs_of(const object_key& key) const {
+  int out = 0;
+  std::error_code ec;
+  for (std::filesystem::directory_iterator it(directory_of(key) + "/objects/pack", ec), end; !ec && it != end; it.increment(ec))
+    out += it->path().extension() == ".pack";
+  return out;
+}
+
 // An empty directory for a store that takes the place of the one in use.
 std::string source_controller::begin_afresh(const object_key& key) const {
   auto path = directory_of(key) + ".next";
@@ -125,7 +135,6 @@ result<void> source_controller::put_in_place(const object_key& key) {
   std::filesystem::remove_all(path, ec);
   if (!ec) std::filesystem::rename(path + ".next", path, ec);
   sources_.stores.erase(key);
-  fetches_[key] = 0;
   if (ec) return error(errc::unavailable, "GitOperationFailed", "the source's store cannot be replaced: " + ec.message());
   KUBEOPERA_CHECK(store_of(key));
   return {};
@@ -193,7 +202,7 @@ task<source_controller::fetched> source_controller::fetch(const object& obj, obj
   out.commit = **tip;
   out.revision = branch + "@sha1:" + out.commit;
   if (!store->contains(out.commit)) {
-    bool afresh = fetches_[key] >= fetches_a_store;
+    bool afresh = packs_of(key) >= packs_a_store;
     if (afresh) {
       KUBEOPERA_CO_TRY(store, gitops::open_store(begin_afresh(key)));
       KUBEOPERA_CO_TRY(remote, remote_of(obj, url, store));
@@ -205,7 +214,6 @@ task<source_controller::fetched> source_controller::fetch(const object& obj, obj
     if (!got && got.error().code() == errc::cancelled) co_return got.error();
     if (!got) co_return error(got.error().code(), "GitOperationFailed", remote_error(got.error(), url));
     if (afresh) KUBEOPERA_CO_CHECK(put_in_place(key));
-    ++fetches_[key];
   }
   co_return out;
 }
@@ -238,7 +246,8 @@ task<std::optional<duration>> source_controller::pass(object_key key) {
     KUBEOPERA_CO_CHECK(co_await s.set_finalizers(rest));
     sources_.stores.erase(key);
     std::error_code ignored;
-    std::filesystem::remove_all(env.options.flux_directory + "/" + key.ns + "." + key.name + ".git", ignored);
+    std::filesystem::remove_all(directory_of(key), ignored);
+    std::filesystem::remove_all(directory_of(key) + ".next", ignored);
     co_return std::optional<duration>();
   }
   if (!has_finalizer(*stored, flux_finalizer)) {

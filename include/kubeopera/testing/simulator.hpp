@@ -85,8 +85,8 @@ struct simulator_options {
   duration flux_health_poll = std::chrono::seconds(5);
   duration flux_minimum_timeout = std::chrono::seconds(30);
   duration flux_dependency_retry = std::chrono::seconds(30);
-  /// A pass over a ready Kustomization that finds nothing to change writes its status once, at its end, where Flux writes every
-  /// step: with many Kustomizations in a cluster, that is most of what a commit costs.
+  /// A pass over a ready Kustomization that finds nothing to change writes its status once, at its end, and no event, where Flux
+  /// writes every step: with many Kustomizations in a cluster, that is most of what a commit costs.
   bool flux_quiet = false;
   /// Directory for the object stores that repositories are fetched into; required when flux is on.
   std::string flux_directory;

@@ -175,6 +175,21 @@ class installation {
         R"({"apiVersion":"kustomize.toolkit.fluxcd.io/v1","kind":"Kustomization","metadata":{"name":"web","namespace":"flux-system"},
                "spec":{"interval":"10m","path":"./apps/web","prune":true,"sourceRef":{"kind":"GitRepository","name":"fleet"}}})");
   }
+  // A vCluster whose Flux is told of the fleet with one app in it.
+  bool start_with_web(bool quiet = false) {
+    commit("apps/web", std::string(manifests));
+    start(quiet);
+    create(w->host_client(), kube::types::kubeopera_tenants(), tenant);
+    bool ready = eventually([&] { return tenant_ready(); });
+    if (ready) flux();
+    return ready;
+  }
+  void ask_flux() {
+    auto asked =
+        json::read(R"({"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":")" + std::to_string(++requests) + "\"}}}");
+    EXPECT_TRUE(l.wait(w->vcluster_client("blue")->patch(
+        kube::types::git_repositories(), kube::object_key{"flux-system", "fleet"}, kube::patch_kind::merge, asked.value())));
+  }
   // Flux looks at the repository; returns the next thing that a watcher sees of the Kustomization.
   kube::object first_seen_of_next_pass() {
     auto client = w->vcluster_client("blue");
@@ -185,10 +200,7 @@ class installation {
     o.field_selector = "metadata.name=web";
     auto stream = l.wait(client->watch(kube::types::kustomizations(), "flux-system", o));
     EXPECT_TRUE(stream);
-    auto asked =
-        json::read(R"({"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":")" + std::to_string(++requests) + "\"}}}");
-    EXPECT_TRUE(l.wait(client->patch(kube::types::git_repositories(), kube::object_key{"flux-system", "fleet"},
-                                     kube::patch_kind::merge, asked.value())));
+    ask_flux();
     while (stream) {
       auto e = l.wait((*stream)->next());
       EXPECT_TRUE(e && *e);
@@ -217,11 +229,7 @@ class installation {
 
 TEST(world, a_commit_elsewhere_is_one_write_of_status_where_flux_is_quiet) {
   installation i;
-  i.commit("apps/web", std::string(manifests));
-  i.start(true);
-  i.create(i.w->host_client(), kube::types::kubeopera_tenants(), tenant);
-  ASSERT_TRUE(i.eventually([&] { return i.tenant_ready(); }));
-  i.flux();
+  ASSERT_TRUE(i.start_with_web(true));
   std::string applied;
   ASSERT_TRUE(i.eventually([&] {
     auto k = i.get(i.w->vcluster_client("blue"), kube::types::kustomizations(), "flux-system", "web");
@@ -247,11 +255,7 @@ TEST(world, a_commit_elsewhere_is_one_write_of_status_where_flux_is_quiet) {
 
 TEST(world, a_source_that_was_fetched_often_holds_few_packs_and_goes_on) {
   installation i;
-  i.commit("apps/web", std::string(manifests));
-  i.start(true);
-  i.create(i.w->host_client(), kube::types::kubeopera_tenants(), tenant);
-  ASSERT_TRUE(i.eventually([&] { return i.tenant_ready(); }));
-  i.flux();
+  ASSERT_TRUE(i.start_with_web(true));
   auto client = i.w->vcluster_client("blue");
   auto revision = [&] {
     auto r = i.get(client, kube::types::git_repositories(), "flux-system", "fleet");
@@ -261,9 +265,7 @@ TEST(world, a_source_that_was_fetched_often_holds_few_packs_and_goes_on) {
   for (int n = 0; n < 70; ++n) {
     auto before = revision();
     i.commit("apps/other", "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: other" + std::to_string(n) + "\n");
-    auto asked = json::read(R"({"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":")" + std::to_string(n) + "\"}}}");
-    ASSERT_TRUE(i.l.wait(client->patch(kube::types::git_repositories(), kube::object_key{"flux-system", "fleet"},
-                                       kube::patch_kind::merge, asked.value())));
+    i.ask_flux();
     ASSERT_TRUE(i.eventually([&] { return revision() != before; })) << n;
   }
   int packs = 0;
@@ -350,11 +352,7 @@ TEST(world, what_git_holds_is_applied_and_answers_over_https) {
 
 TEST(world, a_restart_goes_on_where_it_was) {
   installation i;
-  i.commit("apps/web", std::string(manifests));
-  i.start();
-  i.create(i.w->host_client(), kube::types::kubeopera_tenants(), tenant);
-  ASSERT_TRUE(i.eventually([&] { return i.tenant_ready(); }));
-  i.flux();
+  ASSERT_TRUE(i.start_with_web());
   ASSERT_TRUE(i.eventually([&] {
     auto r = i.visit("web.apps.localhost", "/");
     return r && r->status == 200;
@@ -378,10 +376,7 @@ TEST(world, a_restart_goes_on_where_it_was) {
   auto next = std::string(manifests);
   next.replace(next.find("1.27"), 4, "1.28");
   i.commit("apps/web", next);
-  auto client = i.w->vcluster_client("blue");
-  i.l.wait(client->patch(kube::types::git_repositories(), kube::object_key{"flux-system", "fleet"}, kube::patch_kind::merge,
-                         json::read(R"({"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"now"}}})").value()))
-      .value();
+  i.ask_flux();
   EXPECT_TRUE(i.eventually([&] {
     auto r = i.visit("web.apps.localhost", "/");
     return r && r->status == 200 && r->body.find("nginx:1.28") != std::string::npos;
