@@ -299,8 +299,9 @@ class model_client final : public kube::client {
                         [to = to_, who = me_, type, obj] { return to->create(who, type, obj); });
   }
   task<object> replace(const kube::resource_type& type, const object& obj, const kube::write_options&) override {
-    return send<object>("replace", type, kube::key_of(obj),
-                        [to = to_, who = me_, type, obj] { return to->replace(who, type, obj); });
+    auto held = to_->hold_back ? to_->hold_back(*from_, type, obj) : duration::zero();
+    return send<object>(
+        "replace", type, kube::key_of(obj), [to = to_, who = me_, type, obj] { return to->replace(who, type, obj); }, held);
   }
   task<object> patch(const kube::resource_type& type, const kube::object_key& key, kube::patch_kind, const json::value& body,
                      const kube::write_options& options) override {
@@ -330,12 +331,12 @@ class model_client final : public kube::client {
 
  private:
   template <class T>
-  task<T> send(const char* verb, const kube::resource_type& type, const kube::object_key& key,
-               std::function<result<T>()> effect) {
+  task<T> send(const char* verb, const kube::resource_type& type, const kube::object_key& key, std::function<result<T>()> effect,
+               duration held = duration::zero()) {
     std::string what;
     if (from_->world().recording()) what = std::string(verb) + " " + type.kind + " " + key.str() + " on " + to_->name();
     bool makes = verb == std::string_view("create") || verb == std::string_view("apply");
-    return call<T>(from_, std::move(what), std::move(effect), makes ? duration(900ms) : duration(45s));
+    return call<T>(from_, std::move(what), std::move(effect), makes ? duration(900ms) : duration(45s), held);
   }
   static task<std::unique_ptr<kube::watch_stream>> opened(task<std::shared_ptr<cluster::stream>> opening) {
     KUBEOPERA_CO_TRY(auto s, co_await std::move(opening));

@@ -49,6 +49,8 @@ class cluster {
 
   /// Told of each change after it happened; before or now is null for a creation or the end of an object.
   std::function<void(const actor&, const kube::resource_type&, const object_ptr& before, const object_ptr& now)> changed;
+  /// Asked when a process sends an update of an object: how much later it arrives.
+  std::function<duration(const process& from, const kube::resource_type&, const object&)> hold_back;
   /// Told of each deletion that is asked for, before it happens.
   std::function<void(const actor&, const kube::resource_type&, const object&)> deleting;
 

@@ -208,10 +208,13 @@ struct call_state {
 
 /// Sends a call from a process: effect runs in the world when it arrives there, whatever became of the process meanwhile.
 /// @param latest a call that is not there after this long never gets there
+/// @param held how much later than drawn it arrives
 template <class T>
-task<T> call(std::shared_ptr<process> from, std::string what, std::function<result<T>()> effect, duration latest = 45s) {
+task<T> call(std::shared_ptr<process> from, std::string what, std::function<result<T>()> effect, duration latest = 45s,
+             duration held = duration::zero()) {
   auto& e = from->world();
   auto way = detail::draw_route(e, latest);
+  way.there += held;
   auto state = std::make_shared<detail::call_state<T>>();
   auto ticket = state->arrived.ticket();
   if (e.recording()) e.record(from->name() + " sends " + what);

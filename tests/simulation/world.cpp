@@ -78,9 +78,15 @@ class world {
   void wake_somebody();
   void change_something();
   void create_something();
+  std::vector<std::string> living_apps() const;
+  void change_app(const std::string& id);
   void crash();
+  void kill(server& s);
   void freeze();
+  void freeze_for(std::shared_ptr<process> machine, duration time);
   void flap();
+  void overtake();
+  duration hold_back(const process& from, const object& resource);
   void begin_vcluster(const std::string& name);
   void end_vcluster(const std::string& name);
   void clear_up();
@@ -93,6 +99,7 @@ class world {
   std::shared_ptr<provisioner> operator_;
   std::vector<std::unique_ptr<server>> servers_;
   std::vector<std::shared_ptr<process>> graveyard_;  // contexts outlive what was made on them
+  bool overtaking_ = false;                          // the next update of an app's resource will be overtaken
   plan plan_;
   outcome out_;
 };
@@ -102,6 +109,9 @@ world::world(std::uint64_t seed, bool recording) : e_(seed, recording) {
   scene_.db = std::make_shared<database>(e_);
   scene_.host = std::make_shared<cluster>(e_, "host");
   scene_.git = std::make_shared<fleet>();
+  scene_.host->hold_back = [this](const process& from, const kube::resource_type& type, const object& o) {
+    return overtaking_ && type.kind == "KubeOperaApp" ? hold_back(from, o) : duration::zero();
+  };
   operator_ = std::make_shared<provisioner>(scene_.host);
   operator_->begin = [this](const std::string& name) { begin_vcluster(name); };
   operator_->end = [this](const std::string& name) { end_vcluster(name); };
@@ -255,18 +265,27 @@ void world::create_something() {
   if (made) e_.record("its namespace is made for its Secrets");
 }
 
-void world::change_something() {
-  auto& d = e_.chance();
+std::vector<std::string> world::living_apps() const {
   std::vector<std::string> ids;
   for (const auto& [id, a] : scene_.db->apps())
     if (!a.deleting) ids.push_back(id);
+  return ids;
+}
+
+void world::change_app(const std::string& id) {
+  if (scene_.db->update_app(id, e_.chance().chance(500))) e_.record("a user changes " + id);
+}
+
+void world::change_something() {
+  auto& d = e_.chance();
+  auto ids = living_apps();
   auto what = d.below(10);
   if (ids.empty() || what < 4) {
     create_something();
   } else {
     const auto& id = ids[d.below(ids.size())];
     if (what < 7) {
-      if (scene_.db->update_app(id, d.chance(500))) e_.record("a user changes " + id);
+      change_app(id);
     } else if (scene_.db->delete_app(id)) {
       e_.record("a user deletes " + id);
     }
@@ -274,8 +293,9 @@ void world::change_something() {
   wake_somebody();
 }
 
-void world::crash() {
-  auto& s = *servers_[e_.chance().below(servers_.size())];
+void world::crash() { kill(*servers_[e_.chance().below(servers_.size())]); }
+
+void world::kill(server& s) {
   if (!s.machine || s.machine->dead()) return;
   e_.count_fault("a process is killed");
   ++out_.crashes;
@@ -289,15 +309,51 @@ void world::crash() {
 
 void world::freeze() {
   auto& s = *servers_[e_.chance().below(servers_.size())];
-  if (!s.machine || s.machine->dead() || s.machine->frozen()) return;
+  if (s.machine) freeze_for(s.machine, e_.chance().between(100ms, 40s));
+}
+
+void world::freeze_for(std::shared_ptr<process> machine, duration time) {
+  if (machine->dead() || machine->frozen()) return;
   e_.count_fault("a process stands still");
-  e_.record(s.name + " stands still");
-  auto machine = s.machine;
+  e_.record(machine->name() + " stands still");
   machine->freeze();
-  e_.after(e_.chance().between(100ms, 40s), [this, machine] {
+  e_.after(time, [this, machine] {
     e_.record(machine->name() + " goes on");
     machine->thaw();
   });
+}
+
+// An app is changed; the process that brings this to its resource ends or stands still with the update under way; the app is
+// changed again; and the update arrives when the next one has long been written by whoever took the row over.
+void world::overtake() {
+  auto ids = living_apps();
+  if (ids.empty()) return;
+  overtaking_ = true;
+  change_app(ids[e_.chance().below(ids.size())]);
+  wake_somebody();
+}
+
+duration world::hold_back(const process& from, const object& resource) {
+  overtaking_ = false;
+  e_.count_fault("an update is overtaken");
+  auto& d = e_.chance();
+  auto claim_ends = events::relay_options().lease;
+  auto late = claim_ends + d.between(3s, 25s);
+  bool dies = d.chance(500);
+  auto sender = std::find_if(servers_.begin(), servers_.end(), [&](const auto& s) { return s->machine.get() == &from; });
+  e_.after(d.between(0ms, 5ms), [this, &s = **sender, machine = (*sender)->machine, dies, late] {
+    if (s.machine != machine) return;
+    if (dies)
+      kill(s);
+    else
+      freeze_for(machine, late);
+  });
+  auto id = std::string(json::get_string(resource, {"spec", "app_id"}));
+  e_.after(d.between(10ms, 2s), [this, id] {
+    change_app(id);
+    wake_somebody();
+  });
+  return late;
 }
 
 void world::flap() {
@@ -327,6 +383,7 @@ void world::plan_accidents() {
   for (auto n = d.below(4); n > 0; --n) e_.after(d.between(0ms, plan_.storm), [this] { crash(); });
   for (auto n = d.below(3); n > 0; --n) e_.after(d.between(0ms, plan_.storm), [this] { freeze(); });
   for (auto n = d.below(2); n > 0; --n) e_.after(d.between(0ms, plan_.storm), [this] { flap(); });
+  if (d.chance(200)) e_.after(d.between(plan_.storm / 3, plan_.storm), [this] { overtake(); });
 }
 
 void world::clear_up() {
