@@ -47,10 +47,12 @@ task<void> fill_done(bench& b, long rows) {
 }
 
 task<void> fill_open(bench& b, long rows) {
-  return exec(b,
-              "insert into outbox (id, aggregate, topic, payload) select gen_random_uuid(), 'open-' || i, 'app', "
-              "'{\"resource\":\"app\"}' from generate_series(1, " +
-                  std::to_string(rows) + ") i");
+  return exec(
+      b,
+      "insert into outbox (id, aggregate, topic, payload) select (lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)"
+      "::bigint), 12, '0') || '7000' || '8' || substr(md5(i::text), 1, 15))::uuid, 'open-' || i, 'app', "
+      "'{\"resource\":\"app\"}' from generate_series(1, " +
+          std::to_string(rows) + ") i");
 }
 
 asio::awaitable<void> run_relay(std::shared_ptr<events::outbox_relay> relay) { static_cast<void>(co_await relay->run()); }
@@ -79,7 +81,7 @@ task<double> drain(asio::any_io_executor executor, bench& b, long rows) {
 
 // Both sides in turn; the best of three rounds each.
 task<void> measure(asio::any_io_executor executor, bench& b, long done, long open) {
-  std::vector<postgres::migration> table{{1, "outbox", events::outbox_sql}};
+  std::vector<postgres::migration> table{{1, "outbox", events::outbox_sql}, {2, "outbox indexes", events::outbox_indexes_sql}};
   KUBEOPERA_CO_CHECK(co_await postgres::migrate(*b.pool, "bench", table));
   for (long filled : {0L, done}) {
     KUBEOPERA_CO_CHECK(co_await exec(b, "truncate outbox"));

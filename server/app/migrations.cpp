@@ -11,6 +11,7 @@ namespace app {
 std::vector<postgres::migration> api_schema_migrations() {
   auto all = api_migrations();
   all.push_back({100, "outbox", events::outbox_sql});
+  all.push_back({101, "outbox indexes", events::outbox_indexes_sql});
   return all;
 }
 

@@ -52,6 +52,8 @@ std::string session_options(const connection_options& o, std::string_view from_u
   set("statement_timeout", millis(o.statement_timeout));
   // A client that closed its socket has lost interest: the server looks for that while a statement runs.
   set("client_connection_check_interval", "1000");
+  // Statements of ours are short; to compile one because its cost was estimated too high takes longer than to run it.
+  set("jit", "off");
   set("TimeZone", "UTC");
   set("DateStyle", "ISO");
   return out;

@@ -15,8 +15,9 @@
 
 namespace kubeopera::inline v1::events {
 
-/// The outbox's table, for a migration of the service that owns the schema.
+/// The outbox's table, for two migrations of the service that owns the schema, in this order.
 extern const char* const outbox_sql;
+extern const char* const outbox_indexes_sql;
 
 /// The statement that adds a row; put it into the transaction of its cause.
 /// @param aggregate rows of one aggregate are delivered in order, one at a time

@@ -38,7 +38,7 @@ struct outbox_depth {
 class outbox_table {
  public:
   virtual ~outbox_table() = default;
-  /// Claims at most `most` rows: of each aggregate its first open row, if that is due and no live claim holds it.
+  /// Claims at most `most` rows, those that are due for longest: of each aggregate its first open row, if no live claim holds it.
   virtual task<outbox_claim> claim(std::string token, duration lease, int most) = 0;
   /// Starts the lease of these rows anew, as far as the token still holds them.
   virtual task<void> renew(std::string token, std::vector<std::int64_t> rows) = 0;
@@ -52,7 +52,7 @@ class outbox_table {
   virtual task<outbox_depth> depth() = 0;
 };
 
-/// The table that outbox_sql makes.
+/// The table that outbox_sql and outbox_indexes_sql make.
 std::shared_ptr<outbox_table> make_outbox_table(std::shared_ptr<postgres::pool> pool);
 
 /// A relay on any table; otherwise as make_outbox_relay() on a pool.
