@@ -41,8 +41,9 @@ result<kube::cluster_access> host_access(const settings& s) {
     access.host = host;
     access.port = static_cast<std::uint16_t>(std::strtoul(port, nullptr, 10));
     KUBEOPERA_TRY(access.ca_pem, slurp(std::string(account_dir) + "ca.crt"));
-    KUBEOPERA_TRY(auto token, slurp(std::string(account_dir) + "token"));
-    access.token = secret(std::move(token));
+    access.token_file = std::string(account_dir) + "token";  // renewed by the kubelet while we run
+    KUBEOPERA_TRY(auto token, slurp(access.token_file));
+    if (token.empty()) return error(errc::failed_precondition, "NoToken", "there is no token in " + access.token_file);
   }
   return access;
 }

@@ -65,6 +65,7 @@ result<std::shared_ptr<client>> make_client(asio::any_io_executor executor, cons
                                             http::address_policy addresses) {
   KUBEOPERA_TRY(auto transport, make_transport(std::move(executor), access, connect_to, std::move(addresses)));
   options.bearer_token = access.token.reveal();
+  options.bearer_token_file = access.token_file;
   return make_client(std::move(transport), std::move(options));
 }
 

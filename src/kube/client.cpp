@@ -75,7 +75,8 @@ task<std::unique_ptr<http::body_source>> stream_call(shared_exchanger shared, re
 }
 
 task<http::response> raw_call(shared_exchanger shared, http::request req, bool want_stream) {
-  co_return co_await shared->send(std::move(req), want_stream);
+  KUBEOPERA_CO_TRY(auto token, shared->credentials().current());
+  co_return co_await shared->send(std::move(req), std::move(token), want_stream);
 }
 
 void add_write_options(query& q, const write_options& options) {

@@ -38,13 +38,10 @@ exchanger::exchanger(std::shared_ptr<http::transport> transport, client_options 
     : transport_(std::move(transport)),
       options_(std::move(options)),
       clock_(options_.time ? options_.time : &clock::real()),
-      budget_(options_.retry_budget, *clock_) {}
+      budget_(options_.retry_budget, *clock_),
+      bearer_(options_.bearer_token, options_.bearer_token_file, *clock_) {}
 
 namespace {
-
-bool token_is_clean(std::string_view token) noexcept {
-  return std::all_of(token.begin(), token.end(), [](unsigned char c) { return c > ' ' && c < 0x7f; });
-}
 
 // A target of raw() is the caller's, so it is looked at once more: one line, a path of its own.
 bool target_is_clean(std::string_view target) noexcept {
@@ -67,14 +64,9 @@ asio::awaitable<error> error_of(http::response& answer, exchanger& shared) {
 
 }  // namespace
 
-task<http::response> exchanger::send(http::request req, bool want_stream) {
+task<http::response> exchanger::send(http::request req, std::string token, bool want_stream) {
   if (!target_is_clean(req.target)) co_return error(errc::invalid_argument, "InvalidTarget", "the request's target is not valid");
-  if (!options_.bearer_token.empty()) {
-    if (!token_is_clean(options_.bearer_token)) {
-      co_return error(errc::invalid_argument, "InvalidToken", "the bearer token has bytes that a header may not hold");
-    }
-    req.headers.set("Authorization", "Bearer " + options_.bearer_token);
-  }
+  if (!token.empty()) req.headers.set("Authorization", "Bearer " + token);
   req.headers.set("User-Agent", options_.user_agent);
   if (!req.headers.get("Accept")) req.headers.set("Accept", "application/json");
   auto op = transport_->send(std::move(req), want_stream);
@@ -82,12 +74,19 @@ task<http::response> exchanger::send(http::request req, bool want_stream) {
 }
 
 task<http::response> exchange(std::shared_ptr<exchanger> shared, plan call, bool want_stream) {
+  bool renewed = false;
   for (int attempt = 0;; ++attempt) {
+    KUBEOPERA_CO_TRY(auto token, shared->credentials().current());
     http::request req(call.method, call.target, call.body);
     if (!call.content_type.empty()) req.headers.set("Content-Type", call.content_type);
-    KUBEOPERA_CO_TRY(auto answer, co_await shared->send(std::move(req), want_stream));
+    KUBEOPERA_CO_TRY(auto answer, co_await shared->send(std::move(req), token, want_stream));
     if (answer.status >= 200 && answer.status < 300) co_return std::move(answer);
     error meaning = co_await error_of(answer, *shared);
+    // Refused with a token that has been renewed meanwhile: nothing was done, so the same request may go again, once.
+    if (answer.status == 401 && !renewed && shared->credentials().renewed_since(token)) {
+      renewed = true;
+      continue;
+    }
     auto next = decide_retry(call.method, answer.status, meaning, attempt, shared->random());
     if (!next.again || attempt >= shared->options().max_retries || !shared->budget().take()) co_return meaning;
     KUBEOPERA_CO_CHECK(co_await shared->time().sleep(next.wait));

@@ -1,6 +1,8 @@
 // One call to the API server: credentials, deadline, retries of throttled requests. Below the typed client.
 #pragma once
 
+#include "src/kube/bearer.hpp"
+
 #include <kubeopera/core/clock.hpp>
 #include <kubeopera/kube/client.hpp>
 
@@ -50,14 +52,16 @@ class exchanger {
   std::uint64_t random() const { return options_.random ? options_.random() : random_u64(); }
   const client_options& options() const noexcept { return options_; }
   retry_budget& budget() noexcept { return budget_; }
-  /// One attempt; adds credentials and user agent.
-  task<http::response> send(http::request req, bool want_stream);
+  bearer& credentials() noexcept { return bearer_; }
+  /// One attempt with this token ("": none); adds the user agent.
+  task<http::response> send(http::request req, std::string token, bool want_stream);
 
  private:
   std::shared_ptr<http::transport> transport_;
   client_options options_;
   clock* clock_;
   retry_budget budget_;
+  bearer bearer_;
 };
 
 /// The call's 2xx answer, or the error that another one means. shared and call live as long as the coroutine.

@@ -116,6 +116,8 @@ class client {
 struct client_options {
   client_options() = default;
   std::string bearer_token;
+  /// Holds the token instead, and is read anew once a minute and after a 401: a pod's own, which the kubelet renews.
+  std::string bearer_token_file;
   std::string user_agent = "kubeopera";
   duration request_timeout = std::chrono::seconds(30);  ///< of one attempt, up to the response's head for streams
   int max_retries = 4;                                  ///< of one call

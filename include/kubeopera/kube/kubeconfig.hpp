@@ -14,7 +14,7 @@
 
 namespace kubeopera::inline v1::kube {
 
-/// How to reach one API server and as whom. Exactly one of token and client certificate is set.
+/// How to reach one API server and as whom. Exactly one of token, token file and client certificate is set.
 struct cluster_access {
   cluster_access() = default;
   std::string host;  ///< DNS name or address, without brackets
@@ -24,6 +24,7 @@ struct cluster_access {
   std::string client_certificate_pem;
   secret client_key_pem;
   secret token;
+  std::string token_file;  ///< a file of this machine that somebody keeps fresh; read_kubeconfig() never sets it
   /// "https://host:port"
   std::string url() const;
 };

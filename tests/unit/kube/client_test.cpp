@@ -6,6 +6,10 @@
 
 #include <boost/json/parse.hpp>
 
+#include <cstdlib>
+#include <fstream>
+#include <unistd.h>
+
 using namespace kubeopera;
 using namespace kubeopera::kube;
 using namespace kubeopera::kube_test;
@@ -53,6 +57,76 @@ TEST_F(client_test, a_token_that_would_break_the_header_is_never_sent) {
   options.bearer_token = "a\r\nX-Evil: 1";
   auto got = run(make(options)->get(types::config_maps(), {"ns", "a"}));
   EXPECT_EQ(got.error().reason(), "InvalidToken");
+  EXPECT_TRUE(wire->all().empty());
+}
+
+namespace {
+
+// A pod's token file, written as its kubelet would.
+class token_file {
+ public:
+  token_file() {
+    char pattern[] = "/tmp/kubeopera-token-XXXXXX";
+    int fd = ::mkstemp(pattern);
+    if (fd >= 0) ::close(fd);
+    path_ = pattern;
+  }
+  ~token_file() { ::unlink(path_.c_str()); }
+  void write(const std::string& text) { std::ofstream(path_, std::ios::trunc) << text; }
+  client_options options() const {
+    client_options o;
+    o.bearer_token_file = path_;
+    return o;
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_F(client_test, a_token_file_is_read_anew_once_a_minute) {
+  token_file file;
+  file.write("first\n");
+  auto c = make(file.options());
+  auto token = [&] {
+    wire->then(200, a_map);
+    EXPECT_TRUE(run(c->get(types::config_maps(), {"ns", "a"})));
+    return wire->last().headers.get("Authorization").value_or("");
+  };
+  EXPECT_EQ(token(), "Bearer first");
+  file.write("second");
+  EXPECT_EQ(token(), "Bearer first");
+  time.advance(std::chrono::minutes(1));
+  EXPECT_EQ(token(), "Bearer second");
+  for (const auto* unusable : {"", "a\r\nX-Evil: 1"}) {  // half written, or no token: the last one stays
+    file.write(unusable);
+    time.advance(std::chrono::minutes(1));
+    EXPECT_EQ(token(), "Bearer second");
+  }
+}
+
+TEST_F(client_test, a_refused_token_that_was_renewed_is_read_at_once) {
+  token_file file;
+  file.write("old");
+  auto c = make(file.options());
+  wire->then(200, a_map);
+  EXPECT_TRUE(run(c->get(types::config_maps(), {"ns", "a"})));
+  file.write("new");
+  wire->then(401, status(401, "Unauthorized")).then(200, a_map);
+  EXPECT_TRUE(run(c->get(types::config_maps(), {"ns", "a"})));
+  EXPECT_EQ(wire->last().headers.get("Authorization"), "Bearer new");
+  // The same token again: it is the caller's to know.
+  wire->then(401, status(401, "Unauthorized"));
+  auto got = run(c->get(types::config_maps(), {"ns", "a"}));
+  EXPECT_EQ(got.error().code(), errc::unauthenticated);
+  EXPECT_EQ(wire->all().size(), 4u);
+}
+
+TEST_F(client_test, without_a_token_in_its_file_nothing_is_sent) {
+  token_file file;
+  auto got = run(make(file.options())->get(types::config_maps(), {"ns", "a"}));
+  EXPECT_EQ(got.error().reason(), "NoToken");
   EXPECT_TRUE(wire->all().empty());
 }
 
