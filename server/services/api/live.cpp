@@ -7,7 +7,7 @@
 namespace kubeopera::inline v1::api {
 namespace {
 
-constexpr std::size_t max_entries = 20'000;
+constexpr duration keep_unasked = std::chrono::minutes(1);
 
 // A missing object is an empty one; other errors stay errors.
 task<kube::object> get_or_empty(kube::client& c, const kube::resource_type& type, kube::object_key key) {
@@ -38,13 +38,20 @@ live::live(std::shared_ptr<kube::client> host, vcluster_lookup vcluster, std::sh
 
 std::shared_ptr<live::entry> live::entry_of(const std::string& id) {
   std::lock_guard lock(mutex_);
-  auto& e = entries_[id];
-  if (!e) {
-    if (entries_.size() > max_entries)
-      std::erase_if(entries_, [&](const auto& kv) { return kv.second && !kv.second->reading && kv.first != id; });
-    e = std::make_shared<entry>();
+  auto now = clock_.steady();
+  if (now >= next_sweep_) {
+    next_sweep_ = now + keep_unasked;
+    std::erase_if(entries_, [&](const auto& kv) { return !kv.second->reading && kv.second->asked_at + keep_unasked <= now; });
   }
+  auto& e = entries_[id];
+  if (!e) e = std::make_shared<entry>();
+  e->asked_at = now;
   return e;
+}
+
+std::size_t live::remembered() const {
+  std::lock_guard lock(mutex_);
+  return entries_.size();
 }
 
 task<std::shared_ptr<const observation>> live::observe(app_row app) {

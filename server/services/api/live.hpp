@@ -42,11 +42,13 @@ class live {
   /// Pods of the app, newest first.
   task<std::vector<kube::object>> pods(const app_row& app);
   const live_options& options() const noexcept { return options_; }
+  /// Apps that were asked for within the last minute or two.
+  std::size_t remembered() const;
 
  private:
   struct entry {
     std::shared_ptr<const observation> value;
-    steady_time read_at{};
+    steady_time read_at{}, asked_at{};
     std::int64_t version = 0;
     bool reading = false;
     notifier changed;
@@ -64,8 +66,9 @@ class live {
   std::shared_ptr<prober> probes_;
   live_options options_;
   clock& clock_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<entry>> entries_;
+  steady_time next_sweep_{};
 };
 
 }  // namespace kubeopera::inline v1::api

@@ -1,6 +1,8 @@
 // Many askers, one look: shared observations, and what a cancelled asker leaves behind.
 #include "server/services/api/live.hpp"
 
+#include "tests/unit/control/manual_clock.hpp"
+
 #include <kubeopera/manifest/crds.hpp>
 #include <kubeopera/testing/api_server.hpp>
 
@@ -77,6 +79,32 @@ TEST_F(live_test, another_version_of_the_app_is_looked_at_anew) {
   io.run();
   EXPECT_EQ(answers, 2);
   EXPECT_EQ(gets(), 2);
+}
+
+TEST_F(live_test, what_nobody_asks_for_is_forgotten) {
+  kubeopera::control_test::manual_clock time;
+  vcluster_lookup none = [](const std::string&) -> task<std::shared_ptr<kube::client>> {
+    co_return error(errc::unavailable, "VClusterNotReady", "not yet");
+  };
+  subject = std::make_unique<live>(kube::make_client(server.transport()), none,
+                                   std::make_shared<prober>(io.get_executor(), prober_options()), live_options(), time);
+  int answers = 0;
+  errc code = errc::internal;
+  auto look_at = [&](const std::string& id) {
+    app.id = id;
+    spawn(io.get_executor(), ask(answers, code));
+    io.restart();
+    io.run();
+  };
+  for (int i = 0; i < 100; ++i) look_at("app-" + std::to_string(i));
+  EXPECT_EQ(subject->remembered(), 100u);
+  time.advance(std::chrono::seconds(50));
+  look_at("app-7");
+  EXPECT_EQ(subject->remembered(), 100u);
+  time.advance(std::chrono::seconds(50));
+  look_at("another");
+  EXPECT_EQ(subject->remembered(), 2u);
+  EXPECT_EQ(answers, 102);
 }
 
 TEST_F(live_test, an_asker_that_goes_away_leaves_the_others_an_answer) {
