@@ -113,6 +113,13 @@ class Matrix(harness.Case):
         made = s.call("POST", "/api/v1/cloudspaces?acting_tenant=third", {"name": "by-admin"}, admin)
         self.assertEqual(made.status, 201, made)
         third = s.sign(tenant_id="third")
+        # What it names must be that tenant's.
+        app = {"name": "by-admin", "image": "ghcr.io/acme/web:1", "port": 8080}
+        astray = s.call("POST", "/api/v1/apps?acting_tenant=third", {**app, "cloudspace_id": self.things["space"]}, admin)
+        self.assertEqual((astray.status, [v["pointer"] for v in astray.json["violations"]]), (400, ["/cloudspace_id"]), astray)
+        placed = s.call("POST", "/api/v1/apps?acting_tenant=third", {**app, "cloudspace_id": made.json["id"]}, admin)
+        self.assertEqual(placed.status, 201, placed)
+        self.assertEqual(s.call("GET", "/api/v1/apps/" + placed.json["id"], token=third).status, 200)
         self.assertEqual(s.call("GET", "/api/v1/cloudspaces/" + made.json["id"], token=third).status, 200)
         # For anyone else the parameter means nothing.
         mine = s.call("POST", "/api/v1/cloudspaces?acting_tenant=third", {"name": "still-mine"}, self.tokens["own"])

@@ -149,9 +149,8 @@ task<web::page<app_summary>> api_service::list_apps(web::call& c, web::query<app
   co_return page;
 }
 
-task<placement> api_service::place(const web::call& c, const std::string& tenant, const create_app_request& wanted) {
-  auto p = co_await store_->place(wanted.cloudspace_id, c.who.platform_admin ? std::nullopt : std::optional(tenant),
-                                  wanted.tenant_cr_name);
+task<placement> api_service::place(const std::string& tenant, const create_app_request& wanted) {
+  auto p = co_await store_->place(wanted.cloudspace_id, tenant, wanted.tenant_cr_name);
   if (!p) {
     if (p.error().code() != errc::not_found) co_return p.error();
     co_return error(errc::invalid_argument, "InvalidBody", "no such CloudSpace")
@@ -173,7 +172,7 @@ task<void> api_service::store_secrets(const app_row& app, std::map<std::string, 
 task<web::created<app_view>> api_service::create_app(web::call& c, web::body<create_app_request> b) {
   KUBEOPERA_CO_TRY(auto tenant, c.acting_tenant());
   KUBEOPERA_CO_CHECK(check_spec(b.value));
-  KUBEOPERA_CO_TRY(auto where, co_await place(c, tenant, b.value));
+  KUBEOPERA_CO_TRY(auto where, co_await place(tenant, b.value));
   app_row a;
   a.id = make_uuid_v7(clock_);
   a.tenant_id = where.tenant_id;

@@ -70,7 +70,7 @@ class api_service {
   std::vector<std::string> host_candidates(const app_row& a) const;
   task<vcluster_view> view_vcluster(const vcluster_row& v);
   task<cloudspace_view> view_cloudspace(const cloudspace_row& s);
-  task<placement> place(const web::call& c, const std::string& tenant, const create_app_request& wanted);
+  task<placement> place(const std::string& tenant, const create_app_request& wanted);
 
   std::shared_ptr<store> store_;
   std::shared_ptr<live> live_;

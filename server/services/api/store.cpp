@@ -223,12 +223,12 @@ task<vcluster_row> store::vcluster(std::string cloudspace_id, std::string label)
   co_return read_vcluster(r, 0);
 }
 
-task<placement> store::place(std::string cloudspace_id, std::optional<std::string> tenant, std::optional<std::string> vcluster) {
+task<placement> store::place(std::string cloudspace_id, std::string tenant, std::optional<std::string> vcluster) {
   if (!is_uuid(cloudspace_id)) co_return no_cloudspace();
   statement st(
       "select c.id, c.name, c.tenant_id, v.name as vcluster, v.deleting from cloudspaces c left join vclusters v on "
       "v.cloudspace_id = c.id and (case when $3::text is null then v.is_default else v.label = $3 or v.name = $3 end) "
-      "where c.id = $1 and ($2::text is null or c.tenant_id = $2)",
+      "where c.id = $1 and c.tenant_id = $2",
       params{cloudspace_id, tenant, vcluster});
   KUBEOPERA_CO_TRY(auto r, co_await pool_->query(st));
   if (r.empty()) co_return no_cloudspace();

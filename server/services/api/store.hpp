@@ -98,7 +98,7 @@ class store final : public row_source {
   task<vcluster_row> vcluster(std::string cloudspace_id, std::string label);
   /// Where a new app would go: a CloudSpace and its vCluster of that label or name, else its default one, in one round trip
   /// whose cost does not grow with what lives there. vcluster is empty where there is no such vCluster.
-  task<placement> place(std::string cloudspace_id, std::optional<std::string> tenant, std::optional<std::string> vcluster);
+  task<placement> place(std::string cloudspace_id, std::string tenant, std::optional<std::string> vcluster);
   task<std::optional<vcluster_row>> vcluster_by_name(std::string name) override;
   /// Errors: failed_precondition (VClusterNotEmpty, VClusterIsDefault).
   /// row.from is the request that asks for it.
