@@ -31,6 +31,7 @@ struct call {
   /// Set where the request carries an Idempotency-Key that is reserved for it: a handler may remember its reply in the
   /// transaction of its effect, so that a crash between the two does not lose it.
   std::string idempotency_key;
+  bool reply_kept = false;  ///< the handler has done so
 
   const std::string& param(std::string_view name) const;
   /// The ETag of If-Match without quotes; nullopt when absent.

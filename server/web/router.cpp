@@ -326,7 +326,7 @@ task<http::response> router::run_idempotent(const route& r, call& c, const std::
   record.body = reply->body;
   record.location = reply->headers.get("Location").value_or("");
   record.etag = reply->headers.get("ETag").value_or("");
-  KUBEOPERA_CO_CHECK(co_await options_.idempotency->finish(c, key, record));
+  if (!c.reply_kept) KUBEOPERA_CO_CHECK(co_await options_.idempotency->finish(c, key, record));
   co_return std::move(reply);
 }
 

@@ -204,6 +204,7 @@ task<web::created<app_view>> api_service::create_app(web::call& c, web::body<cre
     if (inserted || inserted.error().reason() != "host_taken") break;
   }
   if (!inserted) co_return explain_clash(inserted.error(), a.spec);
+  c.reply_kept = true;
   name_app(c, a);
   wake_outbox_();
   co_return std::move(reply);

@@ -147,6 +147,7 @@ task<web::created<cloudspace_view>> api_service::create_cloudspace(web::call& c,
           .with_violation("/name", "is taken");
     co_return e;
   }
+  c.reply_kept = true;
   c.about = {{"cloudspace_id", s.id}, {"cloudspace", s.name}, {"cluster", first.name}};
   wake_outbox_();
   co_return std::move(reply);
@@ -195,6 +196,7 @@ task<web::created<vcluster_view>> api_service::create_vcluster(web::call& c, web
           .with_violation("/name", "is taken");
     co_return e;
   }
+  c.reply_kept = true;
   c.about = {{"cluster", v.name}};
   wake_outbox_();
   co_return std::move(reply);
