@@ -116,7 +116,7 @@ class Matrix(harness.Case):
         # What it names must be that tenant's.
         app = {"name": "by-admin", "image": "ghcr.io/acme/web:1", "port": 8080}
         astray = s.call("POST", "/api/v1/apps?acting_tenant=third", {**app, "cloudspace_id": self.things["space"]}, admin)
-        self.assertEqual((astray.status, [v["pointer"] for v in astray.json["violations"]]), (400, ["/cloudspace_id"]), astray)
+        self.assertEqual((astray.status, [e["pointer"] for e in astray.json["errors"]]), (400, ["/cloudspace_id"]), astray)
         placed = s.call("POST", "/api/v1/apps?acting_tenant=third", {**app, "cloudspace_id": made.json["id"]}, admin)
         self.assertEqual(placed.status, 201, placed)
         self.assertEqual(s.call("GET", "/api/v1/apps/" + placed.json["id"], token=third).status, 200)

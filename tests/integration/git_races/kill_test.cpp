@@ -8,6 +8,7 @@
 #include <kubeopera/http/client.hpp>
 
 #include <fstream>
+#include <optional>
 #include <random>
 
 using namespace races;
@@ -59,7 +60,7 @@ TEST(kill, in_the_middle_of_pushes_over_http_doubles_nothing) {
   std::atomic<const child*> victim{nullptr};
   std::atomic<int> pushes_left{0};
   std::atomic<moment> when{moment::request_seen};
-  faulty_server server(io, fleet, [&](phase p, int) {
+  std::optional<faulty_server> server(std::in_place, io, fleet, [&](phase p, int) {
     if (p != phase::push || --pushes_left != 0) return fault::none;
     if (when == moment::pushed_and_not_told) return fault::mute_answer;
     victim.load()->strike();
@@ -73,7 +74,7 @@ TEST(kill, in_the_middle_of_pushes_over_http_doubles_nothing) {
     auto before = shell("git -C '" + fleet + "' rev-parse -q --verify main").text;
     // victim is set before the child can have sent anything that counts.
     pushes_left = -1;
-    child c("kill.DISABLED_child", dir / "child.log", {{folder_variable, dir.str()}, {url_variable, server.url()}});
+    child c("kill.DISABLED_child", dir / "child.log", {{folder_variable, dir.str()}, {url_variable, server->url()}});
     victim = &c;
     pushes_left = 1 + static_cast<int>(random() % 6);
     auto reached = io.run<void>(until([&] { return pushes_left <= 0; }));
@@ -86,6 +87,7 @@ TEST(kill, in_the_middle_of_pushes_over_http_doubles_nothing) {
     }
     c.wait_killed();
   }
+  server.reset();  // what the last child had sent is done or is not
   auto steps = steps_answered(dir.str());
   ledger done;
   auto history = read_history(fleet);
