@@ -40,6 +40,8 @@ git_oid to_git(const oid& id) {
 }
 
 // Indexes into a folder of its own, so that a crash never leaves half a pack where readers look.
+constexpr std::uint32_t max_pack_objects = 1u << 26;
+
 class indexing_writer : public pack_writer {
  public:
   indexing_writer(std::string repository, std::string folder, std::shared_ptr<git_odb> odb, git_indexer* indexer)
@@ -51,6 +53,7 @@ class indexing_writer : public pack_writer {
   }
 
   result<void> append(std::string_view bytes) override {
+    KUBEOPERA_CHECK(look_at_head(bytes));
     if (int rc = git_indexer_append(indexer_, bytes.data(), bytes.size(), &progress_); rc < 0)
       return git_error(rc, "reading a pack");
     return {};
@@ -67,7 +70,22 @@ class indexing_writer : public pack_writer {
   }
 
  private:
-  std::string repository_, folder_;
+  // "PACK", version, number of objects: the indexer makes room for as many as it is told of, so that twelve bytes could ask for
+  // all memory.
+  result<void> look_at_head(std::string_view bytes) {
+    constexpr std::size_t head_size = 12;
+    if (head_.size() == head_size) return {};
+    head_.append(bytes.substr(0, head_size - head_.size()));
+    if (head_.size() < head_size) return {};
+    std::uint32_t objects = 0;
+    for (auto c : std::string_view(head_).substr(8)) objects = objects << 8 | static_cast<unsigned char>(c);
+    if (objects <= max_pack_objects) return {};
+    return error(errc::too_large, "PackTooLarge",
+                 "the pack says that it holds " + std::to_string(objects) + " objects; at most " +
+                     std::to_string(max_pack_objects) + " are taken");
+  }
+
+  std::string repository_, folder_, head_;
   std::shared_ptr<git_odb> odb_;
   git_indexer* indexer_;
   git_indexer_progress progress_{};

@@ -29,6 +29,8 @@ std::optional<system_time> parse_http_date(std::string_view text) {
   std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month - months.begin()) + 1),
                                    std::chrono::day(static_cast<unsigned>(day))};
   if (!date.ok()) return std::nullopt;
+  // The clock's nanoseconds end in 2262; what is earlier or later than they reach is so all the same.
+  date = std::chrono::year(std::clamp(year, 1970, 2261)) / date.month() / date.day();
   return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute) + std::chrono::seconds(second);
 }
 

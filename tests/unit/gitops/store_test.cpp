@@ -106,6 +106,23 @@ TEST(store, completes_thin_packs) {
   EXPECT_EQ(fsck(s.dir / "s.git"), "");
 }
 
+// What the head promises is made room for before the first object is read.
+TEST(store, a_pack_that_promises_too_many_objects_is_refused_at_its_head) {
+  sample s;
+  auto store = open_store(s.dir / "s.git").value();
+  std::string head = "PACK" + std::string("\0\0\0\2", 4) + "\xff\xff\xff\xff";
+  for (std::size_t piece : {12u, 5u, 1u}) {
+    auto writer = store->begin_pack().value();
+    result<void> answer;
+    std::size_t at = 0;
+    for (; answer && at < head.size(); at += piece) answer = writer->append(std::string_view(head).substr(at, piece));
+    ASSERT_FALSE(answer) << "in pieces of " << piece;
+    EXPECT_EQ(answer.error().code(), errc::too_large);
+    EXPECT_GE(at, head.size()) << "not before all of the head is there";
+  }
+  EXPECT_EQ(store->add_pack(head).error().reason(), "PackTooLarge");
+}
+
 TEST(store, damaged_packs_leave_nothing) {
   sample s;
   auto store = open_store(s.dir / "s.git").value();
