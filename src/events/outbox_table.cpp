@@ -69,7 +69,7 @@ constexpr const char* claim_sql =
     " where o.seq = picked.seq returning o.seq, o.id, o.aggregate, o.topic, o.payload, o.attempts - 1 as attempts";
 
 // Seconds until a row that is not claimable now may be: a retry, or another relay's claim that runs out. It looks at the first
-// rows only: where more are due than that, there is work at hand, and the next claim asks again.
+// rows only: where more than that are due there is work at hand, or all stand behind one that waits, which the next poll finds.
 constexpr const char* soonest_sql =
     "select extract(epoch from min(due) - now())::float8 as wait from ("
     "  select greatest(next_at, coalesce(claimed_at + make_interval(secs => $2::float8), next_at)) as due, claim from outbox"
