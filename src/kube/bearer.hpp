@@ -16,7 +16,7 @@ class bearer {
   /// What to send; "" sends nothing. A file that cannot be read leaves the last token in use.
   /// Errors: failed_precondition (the file has never held a token), invalid_argument (bytes that a header may not hold).
   result<std::string> current();
-  /// After `used` was refused: reads the file now. True when it holds another token.
+  /// After `used` was refused: reads the file now. True when another token is in use then.
   bool renewed_since(const std::string& used);
 
  private:

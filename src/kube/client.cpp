@@ -76,7 +76,9 @@ task<std::unique_ptr<http::body_source>> stream_call(shared_exchanger shared, re
 
 task<http::response> raw_call(shared_exchanger shared, http::request req, bool want_stream) {
   KUBEOPERA_CO_TRY(auto token, shared->credentials().current());
-  co_return co_await shared->send(std::move(req), std::move(token), want_stream);
+  KUBEOPERA_CO_TRY(auto answer, co_await shared->send(std::move(req), token, want_stream));
+  if (answer.status == 401) shared->credentials().renewed_since(token);  // for the caller's next try; this answer is the caller's
+  co_return std::move(answer);
 }
 
 void add_write_options(query& q, const write_options& options) {

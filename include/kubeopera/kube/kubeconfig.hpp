@@ -53,7 +53,8 @@ struct kubeconfig_policy {
 /// which repeats a value; too_large. Thread safety: pure.
 result<cluster_access> read_kubeconfig(std::string_view text, const kubeconfig_policy& policy);
 
-/// A kubeconfig that read_kubeconfig() accepts, with context_name as the name of cluster, context and user. Holds secrets.
+/// A kubeconfig that read_kubeconfig() accepts, of an access without a token file, with context_name as the name of cluster,
+/// context and user. Holds secrets.
 std::string write_kubeconfig(const cluster_access& access, const std::string& context_name);
 
 /// A pooled HTTPS transport to the server that trusts access.ca_pem alone and presents the client certificate where there is one.

@@ -121,6 +121,14 @@ TEST_F(client_test, a_refused_token_that_was_renewed_is_read_at_once) {
   auto got = run(c->get(types::config_maps(), {"ns", "a"}));
   EXPECT_EQ(got.error().code(), errc::unauthenticated);
   EXPECT_EQ(wire->all().size(), 4u);
+  // raw() hands the refusal on; what is sent next has the new token.
+  file.write("newest");
+  wire->then(401, status(401, "Unauthorized")).then(200, a_map);
+  auto refused = run(c->raw(http::request("GET", "/version")));
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_TRUE(run(c->get(types::config_maps(), {"ns", "a"})));
+  EXPECT_EQ(wire->last().headers.get("Authorization"), "Bearer newest");
 }
 
 TEST_F(client_test, without_a_token_in_its_file_nothing_is_sent) {
