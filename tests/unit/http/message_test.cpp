@@ -43,7 +43,8 @@ TEST(retry_after, is_a_number_or_a_date_and_at_most_a_minute) {
   EXPECT_EQ(parse_retry_after("-5", now), seconds(0));
   EXPECT_EQ(parse_retry_after("soon", now), std::nullopt);
   EXPECT_EQ(parse_retry_after("Sun, 31 Feb 1994 08:49:37 GMT", now), std::nullopt);
-  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 0944 08:49:37 GMT", now), seconds(0)) << "years that the clock's nanoseconds cannot say";
+  EXPECT_EQ(parse_retry_after("Sun, 06 Nov 0944 08:49:37 GMT", now), seconds(0))
+      << "years that the clock's nanoseconds cannot say";
   EXPECT_EQ(parse_retry_after("Thu, 29 Feb 9996 08:49:37 GMT", now), seconds(60));
   EXPECT_EQ(retry_after({{"retry-after", "7"}}, now), seconds(7));
   EXPECT_EQ(retry_after({}, now), std::nullopt);
