@@ -202,7 +202,8 @@ class Hostile(harness.Case):
                 self.refused(post("/api/v1/cloudspaces", {"name": "fresh", "quota": quota}), 400, "InvalidBody", pointer)
         self.refused(post("/api/v1/cloudspaces", {"name": "fresh", "display_name": "a\0b"}), 400, "InvalidBody", "/display_name")
         self.refused(post("/api/v1/cloudspaces", {"name": "fresh", "display_name": "a" * 121}), 400, "InvalidBody", "/display_name")
-        for path in (f"/api/v1/cloudspaces/{self.foreign['id']}/vclusters", f"/api/v1/cloudspaces/{uuid.uuid4()}/vclusters"):
+        for path in (f"/api/v1/cloudspaces/{self.foreign['id']}/vclusters", f"/api/v1/cloudspaces/{uuid.uuid4()}/vclusters",
+                     "/api/v1/cloudspaces/x/vclusters", f"/api/v1/cloudspaces/{self.space}x/vclusters"):
             self.refused(post(path, {"name": "fresh"}), 404, "CloudSpaceNotFound")
         for query in ("?dry_run=true", "?tenant_id=other", "?fieldManager=x"):
             self.refused(post("/api/v1/apps" + query, body), 400, "InvalidQuery")
