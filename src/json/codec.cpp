@@ -32,8 +32,9 @@ std::string rule::verdict(const value& v) const {
 
 void rule::describe(object& schema) const {
   if (!doc_.empty()) schema["description"] = doc_;
-  if (min_) schema["minimum"] = *min_;
-  if (max_) schema["maximum"] = *max_;
+  // The ends of the type are no boundary; Go reads a boundary as a double, and the upper end is then beyond int64.
+  if (min_ && *min_ != INT64_MIN) schema["minimum"] = *min_;
+  if (max_ && *max_ != INT64_MAX) schema["maximum"] = *max_;
   if (min_length_ && *min_length_ > 0) schema["minLength"] = *min_length_;
   if (max_length_) schema["maxLength"] = *max_length_;
   if (max_items_) schema[schema.contains("items") ? "maxItems" : "maxProperties"] = *max_items_;

@@ -9,6 +9,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 
 namespace kubeopera::inline v1::kube::detail {
 
@@ -182,6 +183,39 @@ void push_document(value_stack& stack, const dom::object& all, bool managed_fiel
   stack.push_object(n);
 }
 
+// The text with every integer beyond 64 bits written as a double, which is what Go's reader makes of it. In a valid document a
+// digit outside a string belongs to a number.
+std::string wide_integers_as_doubles(std::string_view text) {
+  constexpr std::size_t always_fits = 18;  // digits
+  std::string out;
+  out.reserve(text.size() + 64 + simdjson::SIMDJSON_PADDING);
+  for (std::size_t i = 0; i < text.size();) {
+    auto from = i;
+    if (text[i] == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\';
+      i = std::min(i + 1, text.size());
+      out += text.substr(from, i - from);
+      continue;
+    }
+    bool whole = true;
+    for (; i < text.size() && (text[i] == '-' || text[i] == '+' || text[i] == '.' || (text[i] >= '0' && text[i] <= '9') ||
+                               (i > from && (text[i] == 'e' || text[i] == 'E')));
+         ++i) {
+      whole = whole && text[i] != '.' && text[i] != 'e' && text[i] != 'E';
+    }
+    if (i == from) ++i;
+    out += text.substr(from, i - from);
+    std::int64_t in_range = 0;
+    std::uint64_t positive = 0;
+    if (!whole || i - from <= always_fits) continue;
+    const char *first = text.data() + from, *last = text.data() + i;
+    bool fits =
+        std::from_chars(first, last, in_range).ec == std::errc() || std::from_chars(first, last, positive).ec == std::errc();
+    if (!fits) out += ".0";
+  }
+  return out;
+}
+
 error malformed(const char* reason, const char* why) {
   return error(errc::data_loss, reason, "the API server's answer cannot be read").with_detail(why);
 }
@@ -216,6 +250,10 @@ struct decoder::state {
   std::optional<dom::object> parse(std::string_view text, const char*& why) {
     dom::object root;
     auto code = parser.parse(text.data(), text.size(), false).get(root);
+    if (code != simdjson::SUCCESS) {
+      auto again = wide_integers_as_doubles(text);
+      if (again.size() != text.size()) code = parser.parse(again.data(), again.size(), false).get(root);
+    }
     if (code == simdjson::SUCCESS) return root;
     why = simdjson::error_message(code);
     return std::nullopt;

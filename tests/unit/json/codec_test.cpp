@@ -82,6 +82,28 @@ TEST(json_codec, integers_and_lists_have_their_bounds) {
   EXPECT_EQ(why(R"({"list":[{"name":"a"},{"name":"b"}]})"), "accepted");
 }
 
+namespace {
+
+struct wide_thing {
+  std::int64_t from_one = 1, up_to_five = 0, any = 0;
+  static void rules(json::rule_set& r) {
+    r("from_one").range(1, INT64_MAX);
+    r("up_to_five").range(INT64_MIN, 5);
+    r("any").range(INT64_MIN, INT64_MAX);
+  }
+};
+KUBEOPERA_DESCRIBE(wide_thing, (from_one, up_to_five, any))
+
+}  // namespace
+
+TEST(json_codec, the_ends_of_int64_are_no_boundary_in_a_schema) {
+  EXPECT_EQ(json::write(json::schema<wide_thing>()),
+            R"({"type":"object","properties":{"from_one":{"type":"integer","format":"int64","minimum":1},)"
+            R"("up_to_five":{"type":"integer","format":"int64","maximum":5},"any":{"type":"integer","format":"int64"}}})");
+  EXPECT_FALSE(json::decode<wide_thing>(json::read(R"({"from_one":0})").value()));
+  EXPECT_TRUE(json::decode<wide_thing>(json::read(R"({"from_one":9223372036854775807})").value()));
+}
+
 TEST(json_codec, schema_inline_and_named) {
   auto s = json::schema<inner_thing>();
   EXPECT_EQ(json::write(s),

@@ -56,6 +56,28 @@ TEST(decode, refuses_what_is_no_object) {
   EXPECT_TRUE(d.document("{}")) << "and works on after that";
 }
 
+TEST(decode, integers_beyond_64_bits_are_doubles) {
+  const std::string text =
+      R"({"a":18446744073709551616,"b":-9223372036854775809,"c":[100000000000000000000,-100000000000000000000],)"
+      R"("d":18446744073709551615,"e":-9223372036854775808,"f":"18446744073709551616 \" 18446744073709551616","g":1.5e3})";
+  decoder d;
+  auto r = d.document(text);
+  ASSERT_TRUE(r) << to_string(r.error());
+  EXPECT_EQ(r->at("a"), 18446744073709551616.0);
+  EXPECT_EQ(r->at("b"), -9223372036854775808.0);
+  EXPECT_EQ(r->at("c"), (json::array{1e20, -1e20}));
+  EXPECT_EQ(r->at("d"), 18446744073709551615u);
+  EXPECT_EQ(r->at("e"), INT64_MIN);
+  EXPECT_EQ(r->at("f"), "18446744073709551616 \" 18446744073709551616");
+  EXPECT_EQ(r->at("g"), 1500.0);
+  auto seen = event(R"({"type":"ADDED","object":{"n":100000000000000000000}})", packed());
+  ASSERT_TRUE(seen) << to_string(seen.error());
+  EXPECT_EQ(seen->obj.at("n"), 1e20);
+  for (const std::string wrong :
+       {R"({"a":01844674407370955161600})", R"({"a":18446744073709551616.})", R"({"a":--18446744073709551616})"})
+    EXPECT_FALSE(d.document(wrong)) << wrong;
+}
+
 TEST(decode, of_duplicate_keys_the_last_one_counts) {
   decoder d;
   auto r = d.document(R"({"a":1,"b":2,"a":3})");
