@@ -209,7 +209,7 @@ std::optional<refusal> settle_findings(request& r, const kind_info& kind, const 
   return std::nullopt;
 }
 
-outcome<json::object> read_delete_options(const request& r) {
+outcome<json::object> read_delete_options(request& r) {
   json::object out;
   if (!r.raw.body.empty()) {
     static const kind_info options_kind = [] {
@@ -238,6 +238,7 @@ outcome<json::object> read_delete_options(const request& r) {
       out[key] = text;
     }
   }
+  if (const auto* dry = json::get_array(out, {"dryRun"}); dry && !dry->empty()) r.dry_run = true;
   return out;
 }
 

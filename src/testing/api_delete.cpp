@@ -163,7 +163,6 @@ outcome<deletion> remove_object(server& s, request& r, const kind_info& kind, co
 
 outcome<http::response> delete_object(server& s, request& r) {
   KUBEOPERA_TRY(json::object options, read_delete_options(r));
-  if (const auto* dry = json::get_array(options, {"dryRun"}); dry && !dry->empty()) r.dry_run = true;
   KUBEOPERA_TRY(deletion d, remove_object(s, r, *r.kind, r.ns, r.name, options));
   if (answers_with_object(*r.kind, d)) return respond(s, r, 200, *r.kind, *d.rec);
   return json_response(200, success_status(*r.kind, r.name, d.rec->uid));

@@ -299,4 +299,13 @@ void check_pdb(const kind_info&, const json::object& o, problems& out) {
   }
 }
 
+void check_lease(const kind_info&, const json::object& o, problems& out) {
+  const auto *duration = json::find(o, {"spec", "leaseDurationSeconds"}),
+             *transitions = json::find(o, {"spec", "leaseTransitions"});
+  if (duration && duration->is_int64() && duration->get_int64() <= 0)
+    out.push_back(invalid_value("spec.leaseDurationSeconds", json::write(*duration), "must be greater than 0"));
+  if (transitions && transitions->is_int64() && transitions->get_int64() < 0)
+    out.push_back(invalid_value("spec.leaseTransitions", json::write(*transitions), "must be greater than or equal to 0"));
+}
+
 }  // namespace kubeopera::inline v1::testing::api

@@ -164,6 +164,7 @@ asio::awaitable<http::response> serve(server_ptr s, http::request raw, std::opti
   if (!no || no->code == 405 || (no->code == 404 && !r.plural.empty() && !r.kind)) {
     if (auto denied = authorize(*s, r)) no = std::move(denied);
   }
+  if (!no) no = check_options(r);
   if (!no) {
     if (auto fault = s->faults.shared()->match(r)) {
       if (fault->delay > duration::zero()) {

@@ -101,6 +101,7 @@ using server_ptr = std::shared_ptr<server>;
 outcome<api_user> authenticate(const server& s, const http::request& r);
 std::optional<refusal> route(const server& s, request& r);
 std::optional<refusal> authorize(const server& s, const request& r);
+std::optional<refusal> check_options(const request& r);
 bool allowed(const server& s, const api_access& a);
 
 // api_discovery.cpp, api_openapi.cpp: everything that is not a resource.
@@ -121,7 +122,7 @@ outcome<body> decode_patched(const kind_info& kind, const json::object& patched)
 /// Strict: refused; Warn: becomes warnings; Ignore: nothing.
 std::optional<refusal> settle_findings(request& r, const kind_info& kind, const std::vector<std::string>& findings);
 /// The DeleteOptions of a DELETE or eviction.
-outcome<json::object> read_delete_options(const request& r);
+outcome<json::object> read_delete_options(request& r);  // sets r.dry_run where the body asks for it
 
 // api_read.cpp, api_watch.cpp, api_table.cpp
 outcome<http::response> get_object(server& s, request& r);

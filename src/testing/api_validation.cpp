@@ -227,6 +227,7 @@ const rule rules[] = {
     {"ingresses", check_ingress},
     {"horizontalpodautoscalers", check_hpa},
     {"poddisruptionbudgets", check_pdb},
+    {"leases", check_lease},
 };
 
 void check_content(const kind_info& kind, const json::object& o, problems& out) {

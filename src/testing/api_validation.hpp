@@ -27,5 +27,6 @@ void check_service(const kind_info& kind, const json::object& o, problems& out);
 void check_ingress(const kind_info& kind, const json::object& o, problems& out);
 void check_hpa(const kind_info& kind, const json::object& o, problems& out);
 void check_pdb(const kind_info& kind, const json::object& o, problems& out);
+void check_lease(const kind_info& kind, const json::object& o, problems& out);
 
 }  // namespace kubeopera::inline v1::testing::api

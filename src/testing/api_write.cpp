@@ -4,6 +4,7 @@
 #include "src/testing/api_patch.hpp"
 #include "src/testing/api_state.hpp"
 #include "src/testing/api_strategy.hpp"
+#include "src/testing/api_validation.hpp"
 
 #include <kubeopera/json/write.hpp>
 
@@ -44,6 +45,21 @@ http::response finish(const server& s, const request& r, int status, const recor
   return respond(s, r, status, *r.kind, rec);
 }
 
+// Of a PATCH: the UID that it makes is checked with the rest of the metadata, and is no precondition.
+std::optional<refusal> check_uid(const kind_info& kind, const json::object& live, const json::object& given) {
+  std::string uid = meta_text(given, "uid");
+  if (uid.empty() || uid == meta_text(live, "uid")) return std::nullopt;
+  auto one = invalid_value("metadata.uid", go_quote(uid), words::immutable);
+  return invalid(kind.group, kind.kind, meta_text(live, "name"), {one, one});  // two strategies say it
+}
+
+std::optional<refusal> check_version(const kind_info& kind, const json::object& live, const json::object& given) {
+  std::string rv = meta_text(given, "resourceVersion");
+  if (rv.empty() || rv == "0" || rv == meta_text(live, "resourceVersion")) return std::nullopt;
+  return conflict(kind, meta_text(live, "name"),
+                  "the object has been modified; please apply your changes to the latest version and try again");
+}
+
 std::optional<refusal> check_preconditions(const kind_info& kind, const json::object& live, const json::object& given) {
   std::string uid = meta_text(given, "uid"), name = meta_text(live, "name"), ns = meta_text(live, "namespace");
   if (!uid.empty() && uid != meta_text(live, "uid")) {
@@ -54,11 +70,7 @@ std::optional<refusal> check_preconditions(const kind_info& kind, const json::ob
                         ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: " + uid +
                         ", UID in object meta: " + meta_text(live, "uid"));
   }
-  std::string rv = meta_text(given, "resourceVersion");
-  if (!rv.empty() && rv != "0" && rv != meta_text(live, "resourceVersion")) {
-    return conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again");
-  }
-  return std::nullopt;
+  return check_version(kind, live, given);
 }
 
 // An object whose last finalizer has gone is removed by the update that took it.
@@ -248,7 +260,8 @@ outcome<http::response> plain_patch(server& s, request& r, patch_type how) {
       warned = true;
     }
     if (auto no = name_mismatch(r, b->object)) return std::move(*no);
-    if (auto no = check_preconditions(kind, live, b->object)) return std::move(*no);
+    if (auto no = check_version(kind, live, b->object)) return std::move(*no);
+    if (auto no = check_uid(kind, live, b->object)) return std::move(*no);
     default_object(kind, b->object);
     json::ensure_object(b->object, "metadata")["resourceVersion"] = meta_text(live, "resourceVersion");
     if (r.subresource == "status") prepare_update(kind, live, b->object, "status");
@@ -304,7 +317,8 @@ outcome<http::response> apply(server& s, request& r) {
       KUBEOPERA_TRY(applied made, apply_config(kind, live, *config, writer_of(s, r), force, false));
       if (auto no = name_mismatch(r, made.object)) return std::move(*no);
       if (auto no = settle_namespace(r, made.object)) return std::move(*no);
-      if (auto no = check_preconditions(kind, live, *config)) return std::move(*no);
+      if (auto no = check_version(kind, live, *config)) return std::move(*no);
+      if (auto no = check_uid(kind, live, *config)) return std::move(*no);
       KUBEOPERA_TRY(json::object next, complete_applied(kind, std::move(made.object)));
       json::ensure_object(next, "metadata")["resourceVersion"] = meta_text(live, "resourceVersion");
       return check_change(s, r, kind, live, std::move(next));
